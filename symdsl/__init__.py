@@ -1,0 +1,58 @@
+"""symdsl: write what each layer of a network might be; learn from the training data which structure it wants."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from symdsl import data, laplace, render
+    from symdsl.diagnostics import NumericalError, RunError, SpecError
+    from symdsl.lowering import compile
+    from symdsl.runner import search
+    from symdsl.spec import Spec, load, parse
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "NumericalError",
+    "RunError",
+    "Spec",
+    "SpecError",
+    "__version__",
+    "compile",
+    "data",
+    "laplace",
+    "load",
+    "parse",
+    "render",
+    "search",
+]
+
+_HOMES = {
+    "NumericalError": "diagnostics",
+    "RunError": "diagnostics",
+    "Spec": "spec",
+    "SpecError": "diagnostics",
+    "compile": "lowering",
+    "load": "spec",
+    "parse": "spec",
+    "search": "runner",
+}
+_SUBPACKAGES = ("data", "laplace", "render")
+
+
+def __getattr__(name: str) -> Any:
+    """Imports a public name when it is first asked for, so that checking a spec never waits for torch."""
+    if name in _SUBPACKAGES:
+        return importlib.import_module(f"symdsl.{name}")
+    if name not in _HOMES:
+        raise AttributeError(f"module `symdsl` has no attribute `{name}`")
+    value = getattr(importlib.import_module(f"symdsl.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """The public names, imported or not."""
+    return __all__

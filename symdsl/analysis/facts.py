@@ -1,0 +1,338 @@
+"""What the analysis finds out about a spec: frozen records that every later stage reads and none changes."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import attrs
+
+from symdsl.diagnostics import Span
+from symdsl.groups import GROUPS, TRIVIAL
+
+Value = int | float | bool | str | tuple["Value", ...]
+Arguments = tuple[tuple[str, Value], ...]
+
+
+@attrs.frozen
+class Shape:
+    """The shape of a feature map without its batch dimension.
+
+    Attributes:
+        channels: C, not counting group elements.
+        height: rows of the map.
+        width: columns of the map.
+        group: name of the group the map is lifted to; `trivial` for a plain image.
+        flat: whether `flatten` has turned the map into a vector (then height = width = 1 and group = trivial).
+    """
+
+    channels: int
+    height: int
+    width: int
+    group: str = TRIVIAL
+    flat: bool = False
+
+    @property
+    def order(self) -> int:
+        """Number of group elements |G| the map carries."""
+        return GROUPS[self.group].order
+
+    @property
+    def planes(self) -> int:
+        """Plain channels: C |G|."""
+        return self.channels * self.order
+
+    @property
+    def positions(self) -> int:
+        """Pixels of one plane."""
+        return self.height * self.width
+
+    @property
+    def size(self) -> int:
+        """Numbers in one example's map."""
+        return self.planes * self.positions
+
+    def __str__(self) -> str:
+        if self.flat:
+            return str(self.channels)
+        lifted = "" if self.group == TRIVIAL else f"{self.group}x"
+        return f"{self.channels}x{lifted}{self.height}x{self.width}"
+
+
+@attrs.frozen
+class Prior:
+    """A Gaussian prior N(0, 1/precision) on every entry of a parameter tensor.
+
+    Attributes:
+        precision: the value at the start of the search.
+        learned: whether the search may change it.
+    """
+
+    precision: float
+    learned: bool
+
+
+@attrs.frozen
+class FactorSize:
+    """One side of a Kronecker-factored curvature block: `blocks` square matrices of side `side`."""
+
+    side: int
+    blocks: int
+
+
+@attrs.frozen
+class ParameterTensor:
+    """One parameter tensor of a candidate, as a matrix `W` whose Gauss-Newton block is `left (x) right`.
+
+    Attributes:
+        name: the path's own name for it (`w`, `w1`, `w2`).
+        shape: the tensor's shape.
+        left: size of the output-gradient factor G.
+        right: size of the input factor A.
+        prior: the prior on its entries.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    left: FactorSize
+    right: FactorSize
+    prior: Prior
+
+    @property
+    def parameters(self) -> int:
+        """Number of entries."""
+        total = 1
+        for side in self.shape:
+            total *= side
+        return total
+
+
+@attrs.frozen
+class Candidate:
+    """One structure a layer may take.
+
+    Attributes:
+        name: unique in its layer: the kind, or the kind with its arguments where a layer has the kind twice.
+        kind: name in the table of kinds.
+        arguments: every argument of the kind with its value, defaults filled in.
+        init_scale: factor on the standard deviation (of the product, for factored kinds) of the initial weights.
+        tensors: its parameter tensors.
+        preserves: what it is equivariant to in its strict limit, e.g. `("translations", "quarter turns")`.
+        multiply_adds: multiply-adds of one example's forward pass.
+        span: where the spec names it.
+    """
+
+    name: str
+    kind: str
+    arguments: Arguments
+    init_scale: float
+    tensors: tuple[ParameterTensor, ...]
+    preserves: tuple[str, ...]
+    multiply_adds: int
+    span: Span
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters."""
+        return sum(tensor.parameters for tensor in self.tensors)
+
+    def argument(self, name: str) -> Value:
+        """The value of one argument of the kind; `KeyError` when the kind has none of that name."""
+        return dict(self.arguments)[name]
+
+
+@attrs.frozen
+class Input:
+    """The image a network reads."""
+
+    name: str
+    out_shape: Shape
+    span: Span
+
+
+@attrs.frozen
+class Lift:
+    """Copies a plain image to every element of a group."""
+
+    name: str
+    in_shape: Shape
+    out_shape: Shape
+    span: Span
+
+
+@attrs.frozen
+class Layer:
+    """A sum of candidates and one bias per output channel, then the activations in order."""
+
+    name: str
+    in_shape: Shape
+    out_shape: Shape
+    stride: int
+    candidates: tuple[Candidate, ...]
+    bias: Prior
+    activations: tuple[str, ...]
+    span: Span
+
+    @property
+    def parameters(self) -> int:
+        """Number of parameters of all candidates and the bias."""
+        return sum(candidate.parameters for candidate in self.candidates) + self.out_shape.channels
+
+
+@attrs.frozen
+class Project:
+    """Reduces a lifted map over its group, by `max` or `mean`: invariant to the group."""
+
+    name: str
+    in_shape: Shape
+    out_shape: Shape
+    reduction: Literal["max", "mean"]
+    span: Span
+
+
+@attrs.frozen
+class Pool:
+    """Reduces a map over all its positions, by `max` or `mean`: invariant to translations."""
+
+    name: str
+    in_shape: Shape
+    out_shape: Shape
+    reduction: Literal["max", "mean"]
+    span: Span
+
+
+@attrs.frozen
+class Flatten:
+    """Turns a map into a vector."""
+
+    name: str
+    in_shape: Shape
+    out_shape: Shape
+    span: Span
+
+
+Node = Input | Lift | Layer | Project | Pool | Flatten
+
+
+@attrs.frozen
+class Network:
+    """A network as a chain of nodes, input first; shapes agree from one node to the next."""
+
+    name: str
+    nodes: tuple[Node, ...]
+
+
+@attrs.frozen
+class Step:
+    """A data source or transform with every argument's value, defaults filled in."""
+
+    name: str
+    arguments: Arguments
+    span: Span
+
+    def argument(self, name: str) -> Value:
+        """The value of one argument; `KeyError` when there is none of that name."""
+        return dict(self.arguments)[name]
+
+
+@attrs.frozen
+class Data:
+    """Where examples come from and what is done to them.
+
+    Attributes:
+        source: the data source.
+        transforms: applied in order.
+        channels: channels of an example after all transforms.
+        height: rows after all transforms.
+        width: columns after all transforms.
+        classes: classes (or target columns, for regression) after all transforms.
+        task: `classification`, or `regression` with a Gaussian likelihood.
+    """
+
+    source: Step
+    transforms: tuple[Step, ...]
+    channels: int
+    height: int
+    width: int
+    classes: int
+    task: Literal["classification", "regression"]
+
+
+@attrs.frozen
+class Fisher:
+    """How the Gauss-Newton expectation over labels is taken: all columns, or `samples` labels drawn from the model."""
+
+    kind: Literal["exact", "mc"]
+    samples: int = 0
+
+
+@attrs.frozen
+class Objective:
+    """What the search maximises."""
+
+    approximation: Literal["kfac"]
+    sharing: Literal["expand"]
+    fisher: Fisher
+
+
+@attrs.frozen
+class Optimizer:
+    """How parameters are trained: `lr` is the first learning rate, `clip` bounds the gradient's norm (0: no bound)."""
+
+    name: Literal["adam"]
+    lr: float
+    schedule: Literal["cosine", "constant"]
+    clip: float
+
+
+@attrs.frozen
+class Adam:
+    """Prior update by Adam on the log precisions, with a cosine or constant schedule over the evidence steps."""
+
+    lr: float
+    schedule: Literal["cosine", "constant"]
+
+
+@attrs.frozen
+class Mackay:
+    """Prior update by MacKay's fixed point; `damping` in [0, 1) is how much of the old log precision is kept."""
+
+    damping: float
+
+
+@attrs.frozen
+class Search:
+    """How the search runs; epochs count passes over the training data.
+
+    Attributes:
+        objective: what is maximised.
+        epochs: total epochs.
+        burnin: epochs before the first evidence step may happen.
+        every: epochs between evidence steps.
+        steps: prior updates per evidence step.
+        optimizer: training of the parameters.
+        prior_optimizer: update of the prior precisions.
+        batch: examples per batch.
+        seed: seeds initialisation, order and sampling.
+        keep_paths: whether paths that are switched off stay alive.
+    """
+
+    objective: Objective
+    epochs: int
+    burnin: int
+    every: int
+    steps: int
+    optimizer: Optimizer
+    prior_optimizer: Adam | Mackay
+    batch: int
+    seed: int
+    keep_paths: bool
+
+
+@attrs.frozen
+class Facts:
+    """Everything a checked spec says."""
+
+    name: str
+    data: Data
+    network: Network
+    search: Search

@@ -1,0 +1,22 @@
+"""Kronecker-factored curvature of the layers in `symdsl.nn`."""
+
+from symdsl.curvature.estimate import Curvature, estimate
+from symdsl.curvature.fisher import Exact, Fisher, MonteCarlo
+from symdsl.curvature.handlers import HANDLERS, Handler
+from symdsl.curvature.kronecker import Kronecker, Spectrum
+from symdsl.curvature.likelihood import Categorical, Gaussian, Likelihood
+
+__all__ = [
+    "HANDLERS",
+    "Categorical",
+    "Curvature",
+    "Exact",
+    "Fisher",
+    "Gaussian",
+    "Handler",
+    "Kronecker",
+    "Likelihood",
+    "MonteCarlo",
+    "Spectrum",
+    "estimate",
+]

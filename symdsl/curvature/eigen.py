@@ -1,0 +1,58 @@
+"""Eigenvalues of symmetric matrices that a search can rely on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from symdsl.diagnostics import NumericalError
+
+_CHEAP_SIDE = 4096
+"""Up to this side the float64 routine costs seconds at most and is used from the start."""
+
+_JITTER = 1e-10
+
+
+def symmetric_eigenvalues(matrices: Tensor, name: str) -> Tensor:
+    """Eigenvalues of positive semi-definite matrices, negative round-off clamped to zero.
+
+    The float32 routine both raises and returns NaN on rank-deficient blocks, so every answer is checked and the
+    computation is repeated more carefully until one is finite.
+
+    Args:
+        matrices: `[block, side, side]`, symmetric up to round-off.
+        name: what they are, for the message of an error.
+
+    Returns:
+        float64 `[block * side]`.
+
+    Raises:
+        NumericalError: the matrices are not finite, or no attempt gave finite eigenvalues.
+    """
+    if not bool(torch.isfinite(matrices).all()):
+        raise NumericalError(f"the curvature of {name} is not finite")
+    symmetric = (matrices + matrices.mT) / 2
+    for attempt in _attempts(symmetric):
+        try:
+            values = attempt()
+        except torch.linalg.LinAlgError:
+            continue
+        if bool(torch.isfinite(values).all()):
+            return values.double().clamp(min=0).flatten()
+    smallest = float(symmetric.diagonal(dim1=-2, dim2=-1).min())
+    raise NumericalError(
+        f"the eigenvalues of the curvature of {name} did not converge (smallest diagonal {smallest:g})"
+    )
+
+
+def _attempts(matrices: Tensor) -> Iterator[Callable[[], Tensor]]:
+    if matrices.shape[-1] > _CHEAP_SIDE:
+        yield lambda: torch.linalg.eigvalsh(matrices)
+    wide = matrices.double()
+    yield lambda: torch.linalg.eigvalsh(wide)
+    size = wide.diagonal(dim1=-2, dim2=-1).mean(-1)[:, None, None]
+    jittered = wide + _JITTER * size * torch.eye(wide.shape[-1], dtype=wide.dtype, device=wide.device)
+    yield lambda: torch.linalg.eigvalsh(jittered)
+    yield lambda: torch.linalg.eigvalsh(jittered.cpu()).to(matrices.device)

@@ -1,0 +1,16 @@
+"""KFAC-expand factors of FC: W is used once per example (R = 1)."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+
+def fully_connected_inputs(inputs: Tensor) -> Tensor:
+    """A = sum_n a a^T over whole examples: `[n, plane, row, column] -> [1, C X, C X]`."""
+    a = inputs.flatten(1)
+    return (a.T @ a).unsqueeze(0)
+
+
+def fully_connected_gradients(gradients: Tensor) -> Tensor:
+    """sum_n g g^T over whole outputs: `[n, plane, row, column] -> [1, C' Y, C' Y]`."""
+    return fully_connected_inputs(gradients)

@@ -1,0 +1,327 @@
+"""Diagnostics: codes, places in the text, rendering. Imports nothing of ours."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
+
+import attrs
+
+Severity = Literal["error", "warning"]
+
+_Paint = Callable[[str, str], str]
+
+_TAB = 4
+_LONGEST_LINE = 160
+_GUTTER = 4
+
+
+@attrs.frozen
+class Span:
+    """A stretch of a source text; lines and columns count from 1, columns in characters, the end is exclusive."""
+
+    source: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.line}:{self.column}"
+
+    def until(self, end: Span) -> Span:
+        """The stretch from the start of this span to the end of another."""
+        return attrs.evolve(self, end_line=end.end_line, end_column=end.end_column)
+
+
+@attrs.frozen
+class Place:
+    """A span together with the source line it starts on and what to write under it."""
+
+    span: Span
+    line: str
+    label: str = ""
+
+
+@attrs.frozen
+class Fix:
+    """An edit that would remove the cause: put `content` where `span` is."""
+
+    message: str
+    span: Span
+    content: str
+
+
+@attrs.frozen
+class Diagnostic:
+    """One thing to say about a spec.
+
+    Attributes:
+        code: key of `CODES`.
+        message: one sentence.
+        place: the words at fault.
+        help: what to do about it, or nothing.
+        notes: further places that have a part in it.
+        fix: an edit that would help, where one is near.
+    """
+
+    code: str
+    message: str
+    place: Place
+    help: str = ""
+    notes: tuple[Place, ...] = ()
+    fix: Fix | None = None
+
+    @property
+    def severity(self) -> Severity:
+        """`error` stops; `warning` does not."""
+        return "error" if self.code.startswith("E") else "warning"
+
+    @property
+    def span(self) -> Span:
+        """Where it is."""
+        return self.place.span
+
+
+class SpecError(Exception):
+    """The spec is wrong.
+
+    Attributes:
+        diagnostics: everything that was found, errors and warnings, in the order of the text.
+    """
+
+    def __init__(self, diagnostics: Iterable[Diagnostic]) -> None:
+        """Keep the diagnostics; the text of the exception is their rendering."""
+        self.diagnostics = tuple(diagnostics)
+        super().__init__(render_text(self.diagnostics))
+
+
+class NumericalError(Exception):
+    """The numbers are wrong: a loss, gradient or eigenvalue that cannot be used."""
+
+
+class RunError(Exception):
+    """A run cannot go on: one clear line that says what, where, and what to do."""
+
+
+class Collector:
+    """Gathers the diagnostics of one run and looks up the source lines they point at."""
+
+    def __init__(self) -> None:
+        """Start with no source and nothing to say."""
+        self._lines: dict[str, list[str]] = {}
+        self._found: dict[tuple[str, Span], Diagnostic] = {}
+
+    def add_source(self, source: str, text: str) -> None:
+        """Make a text known, so that places in it can be shown; the order of texts is the order of reports."""
+        self._lines[source] = text.split("\n")
+
+    def report(
+        self,
+        code: str,
+        span: Span,
+        message: str,
+        *,
+        label: str = "",
+        help: str = "",
+        notes: Iterable[tuple[Span, str]] = (),
+        fix: Fix | None = None,
+    ) -> None:
+        """Add a diagnostic; a second one of the same code at the same words is the same news and is dropped."""
+        places = tuple(self._place(where, words) for where, words in notes)
+        diagnostic = Diagnostic(code, message, self._place(span, label), help, places, fix)
+        self._found.setdefault((code, span), diagnostic)
+
+    @property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """Everything found so far, in the order of the text."""
+        order = {source: index for index, source in enumerate(self._lines)}
+        return tuple(sorted(self._found.values(), key=lambda one: _place_key(one, order)))
+
+    @property
+    def failed(self) -> bool:
+        """Whether an error is among them."""
+        return any(one.severity == "error" for one in self._found.values())
+
+    def raise_errors(self) -> None:
+        """Raise everything found if an error is among it.
+
+        Raises:
+            SpecError: carrying errors and warnings.
+        """
+        if self.failed:
+            raise SpecError(self.diagnostics)
+
+    def _place(self, span: Span, label: str) -> Place:
+        lines = self._lines.get(span.source, [])
+        line = lines[span.line - 1] if span.line <= len(lines) else ""
+        return Place(span, line.removesuffix("\r"), label)
+
+
+def _place_key(diagnostic: Diagnostic, order: Mapping[str, int]) -> tuple[int, int, int, str]:
+    span = diagnostic.span
+    return (order.get(span.source, len(order)), span.line, span.column, diagnostic.code)
+
+
+def suggest(word: str, known: Iterable[str]) -> str | None:
+    """The known word nearest to a misspelt one, or nothing when none is near."""
+    words = sorted(set(known))
+    lowered = {other.lower(): other for other in reversed(words)}
+    near = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
+    return lowered[near[0]] if near else None
+
+
+def listing(words: Iterable[str]) -> str:
+    """Words in backticks, separated by commas."""
+    return ", ".join(f"`{word}`" for word in words)
+
+
+# ---------------------------------------------------------------- rendering
+
+
+def render_text(diagnostics: Iterable[Diagnostic], colour: bool = False) -> str:
+    """Diagnostics as a terminal shows them, a blank line between two.
+
+    Args:
+        diagnostics: what to show.
+        colour: whether to use ANSI colours.
+
+    Returns:
+        The text, without a newline at its end.
+    """
+    paint = _painted if colour else _plain
+    return "\n\n".join(_render_one(one, paint) for one in diagnostics)
+
+
+def render_json(diagnostics: Iterable[Diagnostic]) -> str:
+    """Diagnostics as a JSON array of records."""
+    return json.dumps([record(one) for one in diagnostics], indent=2, ensure_ascii=False)
+
+
+def record(diagnostic: Diagnostic) -> dict[str, object]:
+    """A diagnostic as a dictionary of plain values."""
+    return {
+        "code": diagnostic.code,
+        "severity": diagnostic.severity,
+        "message": diagnostic.message,
+        "help": diagnostic.help or None,
+        "filename": diagnostic.span.source,
+        "location": _start(diagnostic.span),
+        "end_location": _end(diagnostic.span),
+        "fix": _fix_record(diagnostic.fix),
+    }
+
+
+def render_github(diagnostics: Iterable[Diagnostic]) -> str:
+    """Diagnostics as GitHub workflow annotations, one a line."""
+    return "\n".join(_annotation(one) for one in diagnostics)
+
+
+def _start(span: Span) -> dict[str, int]:
+    return {"line": span.line, "column": span.column}
+
+
+def _end(span: Span) -> dict[str, int]:
+    return {"line": span.end_line, "column": span.end_column}
+
+
+def _fix_record(fix: Fix | None) -> dict[str, object] | None:
+    if fix is None:
+        return None
+    return {
+        "message": fix.message,
+        "filename": fix.span.source,
+        "content": fix.content,
+        "location": _start(fix.span),
+        "end_location": _end(fix.span),
+    }
+
+
+def _annotation(one: Diagnostic) -> str:
+    span = one.span
+    message = _escape(f"{one.message}. {one.help}" if one.help else one.message)
+    where = f"file={_escape_property(span.source)},line={span.line},col={span.column}"
+    end = f"endLine={span.end_line},endColumn={span.end_column}"
+    return f"::{one.severity} {where},{end},title={one.code}::{message}"
+
+
+def _escape(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _escape_property(text: str) -> str:
+    return _escape(text).replace(":", "%3A").replace(",", "%2C")
+
+
+_COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "gutter": "\x1b[1;34m", "note": "\x1b[1;36m"}
+
+
+def _plain(style: str, text: str) -> str:
+    return text
+
+
+def _painted(style: str, text: str) -> str:
+    return f"{_COLOURS[style]}{text}\x1b[0m" if text else text
+
+
+def _render_one(one: Diagnostic, paint: _Paint) -> str:
+    lines = [f"{paint(one.severity, f'{one.severity}[{one.code}]')}: {one.message}"]
+    lines += _render_place(one.place, "-->", "^", one.severity, paint)
+    for note in one.notes:
+        lines += _render_place(note, ":::", "-", "note", paint)
+    if one.help:
+        lines.append(f"{' ' * (_GUTTER + 1)}{paint('gutter', '=')} help: {one.help}")
+    return "\n".join(lines)
+
+
+def _render_place(place: Place, arrow: str, mark: str, style: str, paint: _Paint) -> list[str]:
+    shown, before, under = _excerpt(place)
+    number = paint("gutter", f"{place.span.line:>{_GUTTER}} |")
+    bar = paint("gutter", f"{'':>{_GUTTER}} |")
+    label = f" {place.label}" if place.label else ""
+    return [
+        f"  {paint('gutter', arrow)} {place.span}",
+        f"{number} {shown}".rstrip(),
+        f"{bar} {' ' * before}{paint(style, mark * under)}{label}",
+    ]
+
+
+def _excerpt(place: Place) -> tuple[str, int, int]:
+    """The source line as shown, the columns of screen before the words at fault, and the columns under them."""
+    span, line = place.span, place.line
+    start = min(span.column - 1, len(line))
+    end = min(span.end_column - 1, len(line)) if span.end_line == span.line else len(line)
+    skipped = 0
+    if len(line) > _LONGEST_LINE:
+        skipped = max(0, min(start - _LONGEST_LINE // 4, len(line) - _LONGEST_LINE))
+        line = line[skipped : skipped + _LONGEST_LINE]
+    before = _visible(line[: start - skipped])
+    words = _visible(line[start - skipped : end - skipped], _width(before))
+    rest = _visible(line[end - skipped :], _width(before + words)) if end > start else _visible(line[start - skipped :])
+    shown = before + words + rest if end > start else before + rest
+    return shown, _width(before), max(1, _width(words))
+
+
+def _visible(text: str, column: int = 0) -> str:
+    """The text with tabs as spaces and other control characters as a replacement mark."""
+    shown = ""
+    for character in text:
+        if character == "\t":
+            shown += " " * (_TAB - (column + _width(shown)) % _TAB)
+        else:
+            shown += "\N{REPLACEMENT CHARACTER}" if unicodedata.category(character)[0] == "C" else character
+    return shown
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    return sum(_character_width(character) for character in text)
+
+
+def _character_width(character: str) -> int:
+    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

@@ -1,0 +1,56 @@
+"""Facts to graph, and the graph's nodes in the order the data pass them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from symdsl.analysis.facts import Facts, Layer, Node
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def build(facts: Facts) -> nx.DiGraph[str]:
+    """The network of a checked spec as a directed graph.
+
+    Returns:
+        One node per step of the network, keyed by its name, whose attribute `record` is the step's record; one edge
+        from each step to the next. `graph.graph` holds `name` (of the spec), `network`, `task`, `data` (a `Data`
+        record) and `batch` (examples per batch).
+
+    Raises:
+        ValueError: two nodes share a name.
+    """
+    import networkx as nx
+
+    nodes = facts.network.nodes
+    graph = nx.DiGraph(
+        name=facts.name,
+        network=facts.network.name,
+        task=facts.data.task,
+        data=facts.data,
+        batch=facts.search.batch,
+    )
+    for node in nodes:
+        _add(graph, node)
+    graph.add_edges_from(pairwise(node.name for node in nodes))
+    return graph
+
+
+def _add(graph: nx.DiGraph[str], node: Node) -> None:
+    if node.name in graph:
+        raise ValueError(f"node names must differ, but `{node.name}` is used twice")
+    graph.add_node(node.name, record=node)
+
+
+def chain(graph: nx.DiGraph[str]) -> tuple[Node, ...]:
+    """The records of all nodes, input first."""
+    import networkx as nx
+
+    return tuple(graph.nodes[name]["record"] for name in nx.topological_sort(graph))
+
+
+def layers(graph: nx.DiGraph[str]) -> tuple[Layer, ...]:
+    """The records of the layers, first to last."""
+    return tuple(node for node in chain(graph) if isinstance(node, Layer))

@@ -1,0 +1,82 @@
+"""What a network costs: parameters, multiply-adds, and bytes of memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import attrs
+
+from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node, ParameterTensor
+from symdsl.graph.build import chain, layers
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+FLOAT32_BYTES = 4
+
+
+@attrs.frozen
+class Memory:
+    """Estimates, in bytes of float32 numbers.
+
+    Attributes:
+        parameters: all weights and biases, once (gradients and optimizer state come on top).
+        activations: the feature maps of one batch that the backward pass needs.
+        curvature: the Kronecker factors of every layer; the workspace of their decomposition comes on top.
+    """
+
+    parameters: int
+    activations: int
+    curvature: int
+
+
+def parameters(graph: nx.DiGraph[str]) -> int:
+    """Number of parameters of all candidates and biases."""
+    return sum(layer.parameters for layer in layers(graph))
+
+
+def multiply_adds(graph: nx.DiGraph[str]) -> int:
+    """Multiply-adds of one example's forward pass through all candidates."""
+    return sum(candidate.multiply_adds for layer in layers(graph) for candidate in layer.candidates)
+
+
+def bias_tensor(layer: Layer) -> ParameterTensor:
+    """A layer's bias, with its dense curvature block as the left factor of a product with a single number."""
+    channels = layer.out_shape.channels
+    return ParameterTensor("bias", (channels,), FactorSize(channels, 1), FactorSize(1, 1), layer.bias)
+
+
+def tensor_curvature_bytes(tensor: ParameterTensor) -> int:
+    """Bytes of both Kronecker factors of one tensor."""
+    return sum(FLOAT32_BYTES * factor.side**2 * factor.blocks for factor in (tensor.left, tensor.right))
+
+
+def candidate_curvature_bytes(candidate: Candidate) -> int:
+    """Bytes of the Kronecker factors of all tensors of one candidate."""
+    return sum(map(tensor_curvature_bytes, candidate.tensors))
+
+
+def layer_curvature_bytes(layer: Layer) -> int:
+    """Bytes of the Kronecker factors of all candidates of a layer and of its bias."""
+    return sum(map(candidate_curvature_bytes, layer.candidates)) + tensor_curvature_bytes(bias_tensor(layer))
+
+
+def memory(graph: nx.DiGraph[str], batch: int) -> Memory:
+    """Memory estimates for batches of `batch` examples.
+
+    Raises:
+        ValueError: `batch` is not positive.
+    """
+    if batch < 1:
+        raise ValueError(f"`batch` (={batch}) must be at least 1")
+    return Memory(
+        parameters=FLOAT32_BYTES * parameters(graph),
+        activations=FLOAT32_BYTES * batch * sum(map(_kept_numbers, chain(graph))),
+        curvature=sum(map(layer_curvature_bytes, layers(graph))),
+    )
+
+
+def _kept_numbers(node: Node) -> int:
+    """Numbers of one example kept for the backward pass: a node's output, and the input of each activation."""
+    maps = 1 + len(node.activations) if isinstance(node, Layer) else 1
+    return maps * node.out_shape.size

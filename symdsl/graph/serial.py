@@ -1,0 +1,113 @@
+"""Graph to JSON and back without loss, and the hash of what a graph computes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from symdsl.analysis import facts
+from symdsl.diagnostics import Span
+from symdsl.graph.build import chain
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+SCHEMA = 1
+
+_RECORDS: dict[str, type] = {
+    record.__name__: record
+    for record in (
+        Span,
+        facts.Shape,
+        facts.Prior,
+        facts.FactorSize,
+        facts.ParameterTensor,
+        facts.Candidate,
+        facts.Input,
+        facts.Lift,
+        facts.Layer,
+        facts.Project,
+        facts.Pool,
+        facts.Flatten,
+        facts.Step,
+        facts.Data,
+    )
+}
+
+
+def to_json(graph: nx.DiGraph[str]) -> dict[str, Any]:
+    """The whole graph, spans included, as values that JSON can hold; `from_json` is its inverse."""
+    return {
+        "schema": SCHEMA,
+        "graph": {key: _encode(value) for key, value in graph.graph.items()},
+        "nodes": [_encode(node) for node in chain(graph)],
+        "edges": [list(edge) for edge in graph.edges],
+    }
+
+
+def from_json(document: Mapping[str, Any]) -> nx.DiGraph[str]:
+    """The graph that `to_json` wrote.
+
+    Raises:
+        ValueError: the document is not such a graph.
+    """
+    import networkx as nx
+
+    schema = document.get("schema") if isinstance(document, Mapping) else None
+    if schema != SCHEMA:
+        raise ValueError(f"`schema` (={schema!r}) of a graph must be {SCHEMA}")
+    try:
+        graph = nx.DiGraph(**{key: _decode(value) for key, value in document["graph"].items()})
+        for node in map(_decode, document["nodes"]):
+            graph.add_node(node.name, record=node)
+        graph.add_edges_from(map(tuple, document["edges"]))
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"not a graph of this version: {error}") from error
+    return graph
+
+
+def content_hash(graph: nx.DiGraph[str]) -> str:
+    """SHA-256, in hex, of what the network is: its nodes, edges and task.
+
+    Equal for equal networks wherever their specs stand and however they are written: spans, the data's place and the
+    search settings do not enter.
+    """
+    content = {
+        "task": graph.graph["task"],
+        "nodes": [_encode(node, keep=_is_content) for node in chain(graph)],
+        "edges": sorted(map(list, graph.edges)),
+    }
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _everything(value: object) -> bool:
+    return True
+
+
+def _is_content(value: object) -> bool:
+    return not isinstance(value, Span)
+
+
+def _encode(value: Any, keep: Callable[[object], bool] = _everything) -> Any:
+    if attrs.has(type(value)):
+        fields = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
+        return {"record": type(value).__name__} | {
+            name: _encode(item, keep) for name, item in fields.items() if keep(item)
+        }
+    if isinstance(value, tuple):
+        return [_encode(item, keep) for item in value]
+    return value
+
+
+def _decode(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        fields = {name: _decode(item) for name, item in value.items() if name != "record"}
+        return _RECORDS[value["record"]](**fields)
+    if isinstance(value, list):
+        return tuple(map(_decode, value))
+    return value

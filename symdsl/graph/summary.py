@@ -1,0 +1,97 @@
+"""What `symdsl compile --emit json` prints."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from symdsl.analysis.facts import Candidate, FactorSize, Layer, ParameterTensor, Shape
+from symdsl.graph import cost
+from symdsl.graph.build import chain, layers
+from symdsl.graph.serial import content_hash
+from symdsl.graph.symmetry import strict_symmetry
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+def summary_json(graph: nx.DiGraph[str], batch: int) -> dict[str, Any]:
+    """Shapes, parameters, symmetries, factor sizes and costs of a network, as values that JSON can hold.
+
+    Args:
+        graph: the network.
+        batch: examples per batch, for the memory of the activations.
+
+    Raises:
+        ValueError: `batch` is not positive.
+    """
+    memory = cost.memory(graph, batch)
+    return {
+        "name": graph.graph["name"],
+        "network": graph.graph["network"],
+        "task": graph.graph["task"],
+        "hash": content_hash(graph),
+        "input": _shape(chain(graph)[0].out_shape),
+        "parameters": cost.parameters(graph),
+        "multiply_adds": cost.multiply_adds(graph),
+        "preserves": _preserves(graph),
+        "layers": [_layer(layer) for layer in layers(graph)],
+        "totals": {"batch": batch, **{f"{name}_bytes": size for name, size in attrs.asdict(memory).items()}},
+    }
+
+
+def _preserves(graph: nx.DiGraph[str]) -> dict[str, Any]:
+    symmetry = strict_symmetry(graph)
+    return {
+        "invariant_to": list(symmetry.invariant),
+        "equivariant_to": list(symmetry.equivariant),
+        "lost": [{"movement": movement, "reason": reason} for movement, reason in symmetry.lost],
+        "text": str(symmetry),
+    }
+
+
+def _layer(layer: Layer) -> dict[str, Any]:
+    bias = cost.bias_tensor(layer)
+    return {
+        "name": layer.name,
+        "in_shape": _shape(layer.in_shape),
+        "out_shape": _shape(layer.out_shape),
+        "stride": layer.stride,
+        "activations": list(layer.activations),
+        "candidates": [_candidate(candidate) for candidate in layer.candidates],
+        "bias": {
+            "parameters": bias.parameters,
+            "factors": [_factors(bias)],
+            "curvature_bytes": cost.tensor_curvature_bytes(bias),
+        },
+        "curvature_bytes": cost.layer_curvature_bytes(layer),
+    }
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "name": candidate.name,
+        "kind": candidate.kind,
+        "parameters": candidate.parameters,
+        "multiply_adds": candidate.multiply_adds,
+        "equivariant_to": list(candidate.preserves),
+        "factors": [_factors(tensor) for tensor in candidate.tensors],
+        "curvature_bytes": cost.candidate_curvature_bytes(candidate),
+    }
+
+
+def _factors(tensor: ParameterTensor) -> dict[str, Any]:
+    return {"tensor": tensor.name, "left": _factor(tensor.left), "right": _factor(tensor.right)}
+
+
+def _factor(factor: FactorSize) -> list[int]:
+    return [factor.side, factor.blocks]
+
+
+def _shape(shape: Shape) -> list[int]:
+    """`[C]` of a vector, `[C, H, W]` of a plain map, `[C, |G|, H, W]` of a lifted one."""
+    if shape.flat:
+        return [shape.channels]
+    lifted = [] if shape.order == 1 else [shape.order]
+    return [shape.channels, *lifted, shape.height, shape.width]

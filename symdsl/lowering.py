@@ -1,0 +1,117 @@
+"""Graph to torch module: one row per kind and per stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, cast
+
+import networkx as nx
+import torch
+from torch import nn as torch_nn
+
+from symdsl import nn
+from symdsl.analysis import facts
+from symdsl.groups import GROUPS
+
+if TYPE_CHECKING:
+    from symdsl.spec import Spec
+
+PathBuilder = Callable[[facts.Layer, facts.Candidate, float, torch.Generator], nn.Path]
+
+
+def _grid(shape: facts.Shape) -> tuple[int, int, int]:
+    return shape.planes, shape.height, shape.width
+
+
+def _fully_connected(
+    layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator
+) -> nn.Path:
+    return nn.FullyConnected(_grid(layer.in_shape), _grid(layer.out_shape), scale, generator)
+
+
+def _factored(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
+    return nn.FactoredFullyConnected(_grid(layer.in_shape), _grid(layer.out_shape), scale, generator)
+
+
+def _conv(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
+    kernel = cast(int, candidate.argument("k"))
+    return nn.Conv(layer.in_shape.planes, layer.out_shape.planes, kernel, layer.stride, scale, generator)
+
+
+GROUP_FACTORS: dict[str, type[nn.GroupConv] | type[nn.PointwiseGroupConv]] = {
+    "full": nn.GroupConv,
+    "pointwise": nn.PointwiseGroupConv,
+}
+"""The module of each factor of GCONV."""
+
+
+def _group_conv(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
+    module = GROUP_FACTORS[cast(str, candidate.argument("factor"))]
+    group, kernel = GROUPS[layer.in_shape.group], cast(int, candidate.argument("k"))
+    return module(layer.in_shape.channels, layer.out_shape.channels, group, kernel, layer.stride, scale, generator)
+
+
+PATHS: dict[str, PathBuilder] = {
+    "FC": _fully_connected,
+    "CONV": _conv,
+    "F-FC": _factored,
+    "GCONV": _group_conv,
+}
+"""How each kind becomes a module."""
+
+
+def compile(spec: Spec | nx.DiGraph, seed: int | None = None) -> nn.Network:
+    """Builds the network of a spec, or of its graph.
+
+    Args:
+        spec: a spec or the graph of one.
+        seed: of the initial weights; the spec's own (0 for a graph) when left out. Weights are drawn on the CPU, path
+            by path, so that a seed gives the same network on every device.
+
+    Returns:
+        A module `[example, channel, row, column] -> [example, output]`.
+    """
+    graph = spec if isinstance(spec, nx.DiGraph) else spec.graph()
+    if seed is None:
+        seed = 0 if isinstance(spec, nx.DiGraph) else spec.facts.search.seed
+    records = [graph.nodes[name]["record"] for name in nx.topological_sort(graph)]
+    return build(tuple(records), seed)
+
+
+def build(nodes: tuple[facts.Node, ...], seed: int) -> nn.Network:
+    """Builds a network from its nodes, input first; see `compile`."""
+    generator = torch.Generator().manual_seed(seed)
+    stages: dict[str, torch_nn.Module] = {}
+    incoming: tuple[str, ...] = ()
+    for node in nodes:
+        stages.update(_stages(node, incoming, generator))
+        if isinstance(node, facts.Layer):
+            incoming = node.activations
+    return nn.Network(stages)
+
+
+def _stages(
+    node: facts.Node, incoming: tuple[str, ...], generator: torch.Generator
+) -> Iterator[tuple[str, torch_nn.Module]]:
+    match node:
+        case facts.Layer():
+            yield node.name, _relaxed(node, incoming, generator)
+            if node.activations:
+                yield f"{node.name}:activation", nn.Activation(node.activations)
+        case facts.Lift():
+            yield node.name, nn.Lift(node.out_shape.order)
+        case facts.Project():
+            yield node.name, nn.Project(node.in_shape.order, node.reduction)
+        case facts.Pool():
+            yield node.name, nn.Pool(node.reduction)
+        case facts.Flatten():
+            yield node.name, nn.Flatten()
+
+
+def _relaxed(layer: facts.Layer, incoming: tuple[str, ...], generator: torch.Generator) -> nn.RelaxedLayer:
+    gain = nn.gain(incoming)
+    paths = {
+        candidate.name: PATHS[candidate.kind](layer, candidate, gain * candidate.init_scale, generator)
+        for candidate in layer.candidates
+    }
+    return nn.RelaxedLayer(paths, layer.out_shape.channels, layer.out_shape.order, layer.stride)

@@ -1,0 +1,31 @@
+"""Path modules and the layers built of them; knows neither spec nor curvature."""
+
+from symdsl.nn.convolution import Conv
+from symdsl.nn.factored import FactoredFullyConnected
+from symdsl.nn.fully_connected import FullyConnected
+from symdsl.nn.group_convolution import GroupConv, PointwiseGroupConv
+from symdsl.nn.initial import gain
+from symdsl.nn.maps import Flatten, Lift, Pool, Project
+from symdsl.nn.network import Activation, Network
+from symdsl.nn.path import Path, Recorder
+from symdsl.nn.relaxed import BIAS, RelaxedLayer, Use
+
+__all__ = [
+    "BIAS",
+    "Activation",
+    "Conv",
+    "FactoredFullyConnected",
+    "Flatten",
+    "FullyConnected",
+    "GroupConv",
+    "Lift",
+    "Network",
+    "Path",
+    "PointwiseGroupConv",
+    "Pool",
+    "Project",
+    "Recorder",
+    "RelaxedLayer",
+    "Use",
+    "gain",
+]

@@ -1,0 +1,136 @@
+"""GCONV: convolutions on a lifted map, equivariant to translations and to the group."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from symdsl.groups import Group
+from symdsl.nn.convolution import circular_conv
+from symdsl.nn.initial import normal_parameter
+from symdsl.nn.path import Path, Recorder
+
+
+def moved_taps(group: Group, kernel: int) -> Tensor:
+    """Where each element moves the taps of a filter: `[element g, tap s] -> tap g^-1 s`, taps row by row."""
+    half = kernel // 2
+    taps = [(row, column) for row in range(-half, half + 1) for column in range(-half, half + 1)]
+    rows = []
+    for element in range(group.order):
+        (a, b), (c, d) = group.elements[group.inverse(element)]
+        rows.append([taps.index((a * i + b * j, c * i + d * j)) for i, j in taps])
+    return torch.tensor(rows)
+
+
+def moved_elements(group: Group) -> Tensor:
+    """The group's own permutation: `[element g, element h] -> element g^-1 h`."""
+    order = range(group.order)
+    return torch.tensor([[group.compose(group.inverse(g), h) for h in order] for g in order])
+
+
+class _GroupPath(Path):
+    """What the factors of GCONV share."""
+
+    samples: ClassVar[bool] = True
+    taps: Tensor
+
+    def __init__(self, group: Group, kernel: int, stride: int) -> None:
+        super().__init__()
+        self.order = group.order
+        self.kernel = kernel
+        self.stride = stride
+        self.register_buffer("taps", moved_taps(group, kernel), persistent=False)
+
+    def convolve(self, x: Tensor, stride: int) -> Tensor:
+        """The group convolution of `x`, every `stride`-th position kept."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
+        """See `Path.forward`."""
+        if record is not None:
+            record("w", x, None)
+        return self.convolve(x, self.stride)
+
+    def fine(self, x: Tensor) -> Tensor:
+        """See `Path.fine`."""
+        return self.convolve(x, 1)
+
+
+class GroupConv(_GroupPath):
+    """y[c', g, t] = sum_{c, h, s} x[c, h, t + s] w[c', c, g^-1 h, g^-1 s], circular.
+
+    The filter turns with the output's group element and the group index is permuted, so the whole
+    roto-translation group acts (Cohen & Welling 2016, eq. 11).
+
+    Args:
+        in_channels: C; the input has C |G| planes.
+        out_channels: C'; the output has C' |G| planes.
+        group: the group that acts.
+        kernel: odd side S of the filter.
+        stride: every `stride`-th position is kept.
+        scale: standard deviation of the output for an input of unit second moment.
+        generator: source of the initial weights.
+    """
+
+    elements: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        group: Group,
+        kernel: int,
+        stride: int = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(group, kernel, stride)
+        shape = (out_channels, in_channels, group.order, kernel, kernel)
+        fan_in = in_channels * group.order * kernel * kernel
+        self.w = normal_parameter(shape, scale * fan_in**-0.5, generator)
+        self.register_buffer("elements", moved_elements(group), persistent=False)
+
+    def moves(self) -> Tensor:
+        """`[element g, (element h, tap s)] -> index of (g^-1 h, g^-1 s)` among the |G| S^2 entries of a filter."""
+        size = self.kernel**2
+        return (self.elements[:, :, None] * size + self.taps[:, None, :]).flatten(1)
+
+    def convolve(self, x: Tensor, stride: int) -> Tensor:
+        """The group convolution of `x`, by a plain one whose filters are the |G| copies of each parameter filter."""
+        out_channels, in_channels = self.w.shape[:2]
+        bank = self.w.flatten(2)[:, :, self.moves()].transpose(1, 2)
+        planes = (out_channels * self.order, in_channels * self.order)
+        return circular_conv(x, bank.reshape(*planes, self.kernel, self.kernel), stride)
+
+
+class PointwiseGroupConv(_GroupPath):
+    """y[c', g, t] = sum_{c, s} x[c, g, t + s] w[c', c, g^-1 s], circular: GCONV that never mixes group elements.
+
+    Arguments as for `GroupConv`; source: Layer-wise Equivariances (2023), appendix F.3.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        group: Group,
+        kernel: int,
+        stride: int = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__(group, kernel, stride)
+        shape = (out_channels, in_channels, kernel, kernel)
+        self.w = normal_parameter(shape, scale * (in_channels * kernel * kernel) ** -0.5, generator)
+
+    def convolve(self, x: Tensor, stride: int) -> Tensor:
+        """The group convolution of `x`, one plain convolution per element."""
+        out_channels, in_channels = self.w.shape[:2]
+        bank = self.w.flatten(2)[:, :, self.taps].permute(2, 0, 1, 3)
+        filters = bank.reshape(self.order * out_channels, in_channels, self.kernel, self.kernel)
+        by_element = x.unflatten(1, (in_channels, self.order)).transpose(1, 2).flatten(1, 2)
+        y = circular_conv(by_element, filters, stride, groups=self.order)
+        by_channel: Tensor = y.unflatten(1, (self.order, out_channels)).transpose(1, 2)
+        return by_channel.flatten(1, 2)

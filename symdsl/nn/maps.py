@@ -1,0 +1,55 @@
+"""Layers without parameters: lift, project, pool, flatten."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from torch import Tensor, nn
+
+Reduction = Literal["max", "mean"]
+
+
+class Lift(nn.Module):
+    """f[c, g, t] = x[c, t]: the image once for every element of the group, `[n, C, h, w] -> [n, C |G|, h, w]`."""
+
+    def __init__(self, order: int) -> None:
+        super().__init__()
+        self.order = order
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Copies `x` to every group element."""
+        return x.repeat_interleave(self.order, dim=1)
+
+
+class Project(nn.Module):
+    """Reduces over the group, `[n, C |G|, h, w] -> [n, C, h, w]`."""
+
+    def __init__(self, order: int, reduction: Reduction) -> None:
+        super().__init__()
+        self.order = order
+        self.reduction = reduction
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Takes the maximum or the mean over group elements."""
+        lifted: Tensor = x.unflatten(1, (-1, self.order))
+        return lifted.amax(2) if self.reduction == "max" else lifted.mean(2)
+
+
+class Pool(nn.Module):
+    """Reduces over all positions, `[n, P, h, w] -> [n, P, 1, 1]`."""
+
+    def __init__(self, reduction: Reduction) -> None:
+        super().__init__()
+        self.reduction = reduction
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Takes the maximum or the mean over positions."""
+        return x.amax((2, 3), keepdim=True) if self.reduction == "max" else x.mean((2, 3), keepdim=True)
+
+
+class Flatten(nn.Module):
+    """Turns a map into a vector, kept as `[n, features, 1, 1]` so that a head is a layer like any other."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Flattens all but the examples."""
+        return x.flatten(1).unsqueeze(-1).unsqueeze(-1)

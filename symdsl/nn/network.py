@@ -1,0 +1,72 @@
+"""The network: a chain of named stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from torch import Tensor, nn
+
+from symdsl.nn.activations import ACTIVATIONS
+from symdsl.nn.relaxed import RelaxedLayer, Use
+
+
+class Activation(nn.Module):
+    """Pointwise functions, applied in order."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__()
+        self.names = tuple(names)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Applies every function."""
+        for name in self.names:
+            x = ACTIVATIONS[name](x)
+        return x
+
+    def extra_repr(self) -> str:
+        """The names, as in the spec."""
+        return " |> ".join(self.names)
+
+
+class Network(nn.Module):
+    """Stages in order, `[example, channel, row, column] -> [example, output]`.
+
+    Args:
+        stages: modules by name; relaxed layers carry the names that precisions are keyed by.
+    """
+
+    def __init__(self, stages: Mapping[str, nn.Module]) -> None:
+        super().__init__()
+        self.stages = nn.ModuleDict(stages)
+
+    def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
+        """The outputs (logits, or means for regression).
+
+        Args:
+            x: `[example, channel, row, column]`.
+            uses: if given, filled with every use of a parameter tensor, keyed `layer.path.tensor` or `layer.bias`.
+        """
+        for name, stage in self.stages.items():
+            if isinstance(stage, RelaxedLayer) and uses is not None:
+                own: dict[str, Use] = {}
+                x = stage(x, own)
+                uses.update({f"{name}.{key}": use for key, use in own.items()})
+            else:
+                x = stage(x)
+        return x.flatten(1)
+
+    def layers(self) -> Iterator[tuple[str, RelaxedLayer]]:
+        """The relaxed layers by name, in order."""
+        for name, stage in self.stages.items():
+            if isinstance(stage, RelaxedLayer):
+                yield name, stage
+
+    def tensors(self) -> dict[str, nn.Parameter]:
+        """Every parameter tensor by the key its precision has: `layer.path.tensor` or `layer.bias`."""
+        found: dict[str, nn.Parameter] = {}
+        for name, layer in self.layers():
+            for path_name, path in layer.paths.items():
+                for tensor, parameter in path.named_parameters():
+                    found[f"{name}.{path_name}.{tensor}"] = parameter
+            found[f"{name}.bias"] = layer.bias
+        return found

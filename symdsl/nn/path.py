@@ -1,0 +1,37 @@
+"""What every candidate path of a layer has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+Recorder = Callable[[str, Tensor, Tensor | None], None]
+"""Called as `record(tensor, inputs, output)` for each use of a parameter tensor; `output` None: the path's own."""
+
+
+class Path(nn.Module):
+    """A linear map between feature maps, `[example, plane, row, column]` on both sides, without a bias.
+
+    A lifted map is stored with its group elements as planes, `plane = channel * |G| + element`.
+
+    Attributes:
+        samples: whether the path produces the fine grid that polyphase sampling thins out. A path that does not
+            maps straight to the coarse grid.
+    """
+
+    samples: ClassVar[bool] = False
+
+    def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
+        """Maps `x`; a sampling path keeps every `stride`-th position, beginning with the first.
+
+        Args:
+            x: `[example, plane, row, column]`.
+            record: told of every use of a parameter tensor, for the curvature.
+        """
+        raise NotImplementedError
+
+    def fine(self, x: Tensor) -> Tensor:
+        """The map at stride 1, on the grid of `x`; only for paths that sample."""
+        raise TypeError(f"{type(self).__name__} maps straight to the coarse grid")

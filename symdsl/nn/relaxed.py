@@ -1,0 +1,115 @@
+"""The relaxed layer: a sum of candidate paths and one bias."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from symdsl.nn.path import Path
+from symdsl.nn.polyphase import align, strongest_phase
+
+BIAS = "bias"
+
+
+class Use(NamedTuple):
+    """One use of a parameter tensor in a forward pass: all that a curvature handler needs of it.
+
+    Attributes:
+        owner: the path, or the layer for its bias.
+        tensor: the parameter's name in its owner.
+        inputs: what the owner read, as it read it (aligned to the sampled phase, for a sampling path).
+        output: the intermediate value whose gradient the handler is given.
+        scale: d(output) / d(what the tensor produced).
+    """
+
+    owner: nn.Module
+    tensor: str
+    inputs: Tensor
+    output: Tensor
+    scale: float
+
+
+class RelaxedLayer(nn.Module):
+    """y = n^(-1/2) sum_k path_k(x) + bias, n the number of candidates.
+
+    The bias is one number per output channel, constant over positions and group elements, so that it breaks no
+    symmetry. Sampling paths (the equivariant ones) are thinned out by adaptive polyphase sampling: the phase is chosen
+    per example from their sum, so that every one of them is sampled alike; the other paths map to the coarse grid.
+
+    Args:
+        paths: the candidates by name.
+        channels: C', length of the bias.
+        order: |G| of the output map.
+        stride: side of the phase grid.
+    """
+
+    def __init__(self, paths: Mapping[str, Path], channels: int, order: int = 1, stride: int = 1) -> None:
+        super().__init__()
+        self.paths = nn.ModuleDict(paths)
+        self.bias = nn.Parameter(torch.zeros(channels))
+        self.order = order
+        self.stride = stride
+        self.scale = len(paths) ** -0.5
+        self._off: frozenset[str] = frozenset()
+
+    @property
+    def off(self) -> frozenset[str]:
+        """Names of the paths that are switched off."""
+        return self._off
+
+    def switch_off(self, name: str) -> None:
+        """Sets a path's parameters to zero, freezes them and leaves the path out from now on.
+
+        Raises:
+            KeyError: the layer has no path of that name.
+        """
+        for parameter in self.paths[name].parameters():
+            parameter.requires_grad_(False).zero_()
+        self._off |= {name}
+
+    def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
+        """Maps `x` `[example, plane, row, column]`; `uses`, if given, is filled with every use of a parameter tensor.
+
+        Keys of `uses` are `path.tensor` and `bias`.
+        """
+        aligned = self._aligned(x)
+        total: Tensor | None = None
+        reads: dict[str, tuple[Path, str, Tensor, Tensor | None]] = {}
+        for name, path in self._active():
+
+            def record(tensor: str, inputs: Tensor, output: Tensor | None, name: str = name, path: Path = path) -> None:
+                reads[f"{name}.{tensor}"] = (path, tensor, inputs, output)
+
+            part = path(aligned if path.samples else x, None if uses is None else record)
+            total = part if total is None else total + part
+        y = self._biased(x, total)
+        if uses is not None:
+            for key, (path, tensor, inputs, output) in reads.items():
+                own = output is None
+                uses[key] = Use(path, tensor, inputs, y if output is None else output, self.scale if own else 1.0)
+            uses[BIAS] = Use(self, BIAS, x, y, 1.0)
+        return y
+
+    def _active(self) -> list[tuple[str, Path]]:
+        return [(name, path) for name, path in self.paths.items() if name not in self._off and isinstance(path, Path)]
+
+    def _aligned(self, x: Tensor) -> Tensor:
+        sampling = [path for _, path in self._active() if path.samples]
+        if self.stride == 1 or not sampling:
+            return x
+        with torch.no_grad():
+            fine = sampling[0].fine(x)
+            for path in sampling[1:]:
+                fine = fine + path.fine(x)
+        return align(x, strongest_phase(fine, self.stride), self.stride)
+
+    def _biased(self, x: Tensor, total: Tensor | None) -> Tensor:
+        bias: Tensor = self.bias.repeat_interleave(self.order).view(1, -1, 1, 1)
+        if total is None:
+            rows, columns = x.shape[2] // self.stride, x.shape[3] // self.stride
+            return bias.expand(len(x), -1, rows, columns)
+        y: Tensor = total * self.scale + bias
+        return y

@@ -1,0 +1,35 @@
+"""Pictures and tables of a network and of what was learned about it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+from symdsl.render.table import compile_table, result_table
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Format = Literal["dot", "svg", "png", "pdf"]
+
+__all__ = ["Format", "architecture", "compile_table", "result_table"]
+
+
+def architecture(graph: nx.DiGraph[str], result: Mapping[str, Any] | None, format: Format) -> bytes:
+    """The picture of a network: a box per layer, coloured by its type, with each candidate's share.
+
+    The same input gives the same bytes.
+
+    Args:
+        graph: the network.
+        result: what a search found (the parsed `result.json`), or None to show each candidate's parameter count.
+        format: `dot` (UTF-8 text), `svg`, `png` or `pdf`.
+
+    Raises:
+        ValueError: `format` is unknown, or `result` is not of this graph.
+        RunError: Graphviz cannot draw.
+    """
+    from symdsl.render.dot import architecture_dot
+    from symdsl.render.image import render
+
+    return render(architecture_dot(graph, result), format)

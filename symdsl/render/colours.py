@@ -1,0 +1,45 @@
+"""One colour per kind of path, told apart by lightness alone when printed in grey."""
+
+from __future__ import annotations
+
+COLOURS: dict[str, str] = {
+    "FC": "#422568",
+    "F-GFC": "#8a1e2a",
+    "S-GFC": "#9d336b",
+    "CONV": "#0a75bc",
+    "S-CONV": "#0793a9",
+    "S-GCONV": "#89a74b",
+    "GCONV": "#3dc99a",
+    "F-FC": "#ffbf68",
+    "S-FC": "#f8e28c",
+}
+"""Colours from dark to light, their lightness (CIELAB L*) 8.5 apart; kinds that often compete are further apart."""
+
+OTHER = "#dddddd"
+"""The colour of a kind that has none of its own; its name always stands beside it."""
+
+INK = "#1a1a1a"
+PAPER = "#ffffff"
+FAINT = "#eeeeee"
+QUIET = "#6b6b6b"
+
+
+def colour(kind: str) -> str:
+    """The colour of a kind, `#rrggbb`."""
+    return COLOURS.get(kind, OTHER)
+
+
+def lightness(rgb: str) -> float:
+    """CIELAB lightness L* of an sRGB colour `#rrggbb`, from 0 (black) to 100 (white)."""
+    red, green, blue = (_linear(int(rgb[start : start + 2], 16) / 255) for start in (1, 3, 5))
+    luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
+    return float(116 * luminance ** (1 / 3) - 16) if luminance > 0.008856 else 903.3 * luminance
+
+
+def ink_on(rgb: str) -> str:
+    """The colour in which text is legible on `rgb`: ink on light colours, paper on dark ones."""
+    return INK if lightness(rgb) > 55 else PAPER
+
+
+def _linear(value: float) -> float:
+    return value / 12.92 if value <= 0.04045 else float(((value + 0.055) / 1.055) ** 2.4)

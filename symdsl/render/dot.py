@@ -1,0 +1,181 @@
+"""A network as a drawing in Graphviz's language: one column, read from top to bottom, legible at any depth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from symdsl.analysis.facts import Input, Layer, Lift, Node, Pool, Project, Shape
+from symdsl.graph import chain
+from symdsl.render.colours import FAINT, INK, PAPER, QUIET, colour, ink_on
+from symdsl.render.markup import cell, font, row, table, text
+from symdsl.render.shares import Row, rows
+
+if TYPE_CHECKING:
+    import graphviz
+    import networkx as nx
+
+FONT, BOLD = "Helvetica", "Helvetica-Bold"  # <b> would shift the baseline
+NAME_WIDTH, BAR_WIDTH, NUMBER_WIDTH, BAR_HEIGHT = 76, 150, 58, 9
+WIDTH = NAME_WIDTH + BAR_WIDTH + NUMBER_WIDTH + 10  # with the padding of the three columns
+SWATCH_WIDTH = 18
+
+OUTCOMES = {"laplace": "learned structure", "map": "trained, structure not learned"}
+
+
+def architecture_dot(graph: nx.DiGraph[str], result: Mapping[str, Any] | None) -> str:
+    """The network as the text of a Graphviz digraph.
+
+    Args:
+        graph: the network.
+        result: the parsed `result.json`, or None for a network that is only compiled.
+
+    Raises:
+        ValueError: `result` is not of this graph.
+    """
+    import graphviz
+
+    nodes = chain(graph)
+    shown = {node.name: rows(node, result) for node in nodes if isinstance(node, Layer)}
+    title = graph.graph["name"]
+    drawing = graphviz.Digraph(name=text(title), graph_attr=_graph_attributes(_title(title, result)))
+    drawing.attr("node", shape="plain", fontname=FONT, fontsize="11", fontcolor=INK)
+    drawing.attr("edge", fontname=FONT, fontsize="9", fontcolor=QUIET, color=QUIET, arrowsize="0.6")
+    _draw_chain(drawing, nodes, shown)
+    _draw_legend(drawing, len(nodes) - 1, [each for layer in shown.values() for each in layer])
+    return str(drawing.source)
+
+
+def _graph_attributes(label: str) -> dict[str, str]:
+    return {
+        "label": f"<{label}>",
+        "labelloc": "t",
+        "fontname": FONT,
+        "fontsize": "13",
+        "fontcolor": INK,
+        "bgcolor": PAPER,
+        "nodesep": "0.1",
+        "ranksep": "0.07",
+        "pad": "0.1",
+    }
+
+
+def _title(name: str, result: Mapping[str, Any] | None) -> str:
+    lines = [row(cell(font(text(name), face=BOLD), align="center"))]
+    if result is not None:
+        lines.append(row(cell(font(text(_outcome(result)), point_size=10), align="center")))
+    return table(*lines, cellpadding=1)
+
+
+def _outcome(result: Mapping[str, Any]) -> str:
+    accuracy = result["test"]["accuracy"]
+    measured = "" if accuracy is None else f", test accuracy {100 * accuracy:.1f} %"
+    return OUTCOMES[result["objective"]] + measured
+
+
+def _draw_chain(drawing: graphviz.Digraph, nodes: tuple[Node, ...], shown: Mapping[str, tuple[Row, ...]]) -> None:
+    for number, node in enumerate(nodes):
+        box = _layer(node, shown[node.name]) if isinstance(node, Layer) else _plain(node)
+        drawing.node(f"n{number}", label=f"<{box}>", tooltip=text(node.name))
+    for number, (before, _) in enumerate(pairwise(nodes)):
+        drawing.edge(f"n{number}", f"n{number + 1}", label=f"  {_size(before.out_shape)}")
+
+
+def _size(shape: Shape) -> str:
+    return str(shape).replace("x", "\u00d7")
+
+
+def _plain(node: Node) -> str:
+    return table(
+        row(cell(font(text(_words(node)), point_size=10))), border=1, color=QUIET, cellpadding=3, style="rounded"
+    )
+
+
+def _words(node: Node) -> str:
+    if isinstance(node, Input):
+        return node.name
+    if isinstance(node, Lift):
+        return f"lift {node.out_shape.group}"
+    if isinstance(node, Project | Pool):
+        return f"{type(node).__name__.lower()} {node.reduction}"
+    return type(node).__name__.lower()
+
+
+def _layer(layer: Layer, shown: tuple[Row, ...]) -> str:
+    compared = len(shown) > 1 or shown[0].share is None
+    body = tuple(map(_candidate, shown)) if compared else ()
+    return table(_header(layer, shown), *body, border=1, color=INK, cellpadding=2)
+
+
+def _header(layer: Layer, shown: tuple[Row, ...]) -> str:
+    chosen = next((each for each in shown if each.chosen), None)
+    ground = FAINT if chosen is None else colour(chosen.kind)
+    kind = "" if chosen is None else chosen.name
+    ink = ink_on(ground)
+    left = font(text(f"{layer.name}  {kind}".rstrip()), face=BOLD, color=ink)
+    right = font(text(_details(layer)), point_size=9, color=ink)
+    line = table(row(cell(left), cell(right, align="right")), cellpadding=1)
+    return row(cell(line, colspan=3, bgcolor=ground, align="center", width=WIDTH))
+
+
+def _details(layer: Layer) -> str:
+    strided = [f"stride {layer.stride}"] if layer.stride > 1 else []
+    channels = f"{layer.in_shape.channels} to {layer.out_shape.channels}" + ("" if layer.in_shape.flat else " channels")
+    return ", ".join([channels, *strided, *layer.activations])
+
+
+def _candidate(shown: Row) -> str:
+    ink = INK if shown.kept else QUIET
+    face = BOLD if shown.chosen else FONT
+    return row(
+        cell(font(text(shown.name), point_size=10, color=ink, face=face), width=NAME_WIDTH),
+        cell(_middle(shown), width=BAR_WIDTH),
+        cell(font(text(_number(shown)), point_size=10, color=ink), width=NUMBER_WIDTH, align="right"),
+    )
+
+
+def _number(shown: Row) -> str:
+    return f"{shown.parameters:,}" if shown.share is None else f"{100 * shown.share:.0f} %"
+
+
+def _middle(shown: Row) -> str:
+    if shown.share is not None:
+        return _bar(shown.kind, shown.share)
+    keeps = font(text("\u2002keeps " + (", ".join(shown.preserves) or "nothing")), point_size=9, color=QUIET)
+    return table(row(_swatch(shown.kind), cell(keeps, width=BAR_WIDTH - SWATCH_WIDTH)))
+
+
+def _bar(kind: str, share: float) -> str:
+    filled = round(BAR_WIDTH * share)
+    parts = [(filled, colour(kind)), (BAR_WIDTH - filled, PAPER)]
+    return table(row(*(_block(width, ground) for width, ground in parts if width > 0)), border=1, color=QUIET)
+
+
+def _block(width: int, ground: str) -> str:
+    return cell("", width=width, height=BAR_HEIGHT, fixedsize="true", bgcolor=ground)
+
+
+def _draw_legend(drawing: graphviz.Digraph, last: int, shown: list[Row]) -> None:
+    kinds = dict.fromkeys(each.kind for each in shown)
+    swatches = [
+        part for kind in kinds for part in (_swatch(kind), cell(font(f"\u2002{text(kind)}\u2003", point_size=9)))
+    ]
+    lines = [row(cell(table(row(*swatches), cellpadding=1)))]
+    lines += [row(cell(font(note, point_size=9, color=QUIET))) for note in _notes(shown)]
+    drawing.node("legend", label=f"<{table(*lines, cellpadding=1)}>", tooltip="legend")
+    drawing.edge(f"n{last}", "legend", style="invis")
+
+
+def _swatch(kind: str) -> str:
+    size = {"width": SWATCH_WIDTH + 2, "height": BAR_HEIGHT + 2, "fixedsize": "true"}
+    return cell(table(row(_block(SWATCH_WIDTH, colour(kind))), border=1, color=QUIET, **size))
+
+
+def _notes(shown: list[Row]) -> list[str]:
+    if any(each.share is not None for each in shown):
+        return [
+            "bar: share of the layer\u2019s effective parameters",
+            "bold: the chosen type; grey: not kept",
+        ]
+    return ["number: parameters"]

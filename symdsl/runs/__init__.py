@@ -1,0 +1,7 @@
+"""The folder of one run: its files, written so that no crash, full disk or second process can spoil them."""
+
+from symdsl.runs.files import SCHEMA, finite, write_atomic
+from symdsl.runs.folder import RunFolder, default_folder, versions
+from symdsl.runs.schema import Status
+
+__all__ = ["SCHEMA", "RunFolder", "Status", "default_folder", "finite", "versions", "write_atomic"]

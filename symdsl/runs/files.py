@@ -1,0 +1,141 @@
+"""Files written whole or not at all, and read with one clear line about what is wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from symdsl.diagnostics import RunError
+
+SCHEMA = 1
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Writes a file whole or not at all: readers see the old content or the new, never a part.
+
+    Raises:
+        RunError: it cannot be written; what stood there before still does.
+    """
+    new = draft(path)
+    with names_the_file(path), removed_on_error(new):
+        write_through(new, content)
+        os.replace(new, path)
+        sync_folder(path.parent)
+
+
+def draft(path: Path) -> Path:
+    """Where the new content of a file is written before it takes the file's name."""
+    return path.with_name(f".{path.name}.tmp")
+
+
+def is_draft(name: str) -> bool:
+    """Whether a file's name is one that `draft` gives."""
+    return name.startswith(".") and name.endswith(".tmp")
+
+
+def write_through(path: Path, content: bytes) -> None:
+    """Writes a file and waits until it is on the disk."""
+    with path.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes renames in a folder outlast a loss of power."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def names_the_file(path: Path, failure: str = "cannot be written") -> Iterator[None]:
+    """Turns an error of the operating system into a `RunError` that names the file, in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise RunError(f"{path}: {failure}: {error.strerror or error}") from error
+
+
+@contextlib.contextmanager
+def removed_on_error(*paths: Path) -> Iterator[None]:
+    """Removes files where the block fails for any reason."""
+    try:
+        yield
+    except BaseException:
+        for path in paths:
+            with contextlib.suppress(OSError):
+                path.unlink()
+        raise
+
+
+def read(path: Path) -> bytes:
+    """The content of a file.
+
+    Raises:
+        RunError: it is missing or cannot be read.
+    """
+    with names_the_file(path, "cannot be read"):
+        return path.read_bytes()
+
+
+def read_if_there(path: Path) -> bytes | None:
+    """The content of a file, or None where there is none.
+
+    Raises:
+        RunError: it cannot be read.
+    """
+    return read(path) if path.exists() else None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The JSON object of this version's schema that a file holds.
+
+    Raises:
+        RunError: the file is missing or damaged, or another version wrote it.
+    """
+    document = parsed(read(path))
+    if document is None:
+        raise RunError(f"{path}: damaged, it is not a JSON object")
+    if document.get("schema") != SCHEMA:
+        raise RunError(f"{path}: `schema` (={document.get('schema')!r}) must be {SCHEMA}; another version wrote it")
+    return document
+
+
+def parsed(content: bytes) -> dict[str, Any] | None:
+    """The JSON object in some bytes, or None where there is none."""
+    try:
+        document = json.loads(content)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def finite(value: Any) -> Any:
+    """The same value with every number that JSON cannot hold (NaN, infinities) replaced by None."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def epoch_of(record: Mapping[str, Any]) -> int:
+    """The epoch a record is of.
+
+    Raises:
+        ValueError: it has none.
+    """
+    epoch = record.get("epoch")
+    if not isinstance(epoch, int) or isinstance(epoch, bool):
+        raise ValueError(f"`epoch` (={epoch!r}) must be an integer")
+    return epoch

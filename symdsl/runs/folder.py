@@ -1,0 +1,307 @@
+"""The folder of one run: who may write it, and what it holds."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from symdsl.diagnostics import RunError
+from symdsl.runs import checkpoint, metrics
+from symdsl.runs.files import SCHEMA, finite, is_draft, names_the_file, read, read_json, write_atomic
+from symdsl.runs.schema import Status, check_result, check_status
+
+LOCK, RUN, RESULT, METRICS = ".lock", "run.json", "result.json", "metrics.jsonl"
+PACKAGES = ("symdsl", "torch", "torchvision", "numpy", "networkx", "scikit-learn", "safetensors")
+
+
+def default_folder(spec_name: str, now: datetime, digest: str) -> Path:
+    """`runs/<spec>/<UTC time>-<short hash>`, for a spec's name, a time with a zone and a hex digest.
+
+    Raises:
+        ValueError: `now` has no time zone.
+    """
+    safe = re.sub(r"[^\w.-]+", "_", spec_name).strip(".") or "spec"
+    return Path("runs") / safe / f"{_utc(now):%Y%m%dT%H%M%SZ}-{digest[:8]}"
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages a result may depend on; packages that are not installed are left out."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[package] = metadata.version(package)
+    return found
+
+
+class RunFolder:
+    """The folder of one run.
+
+    Opened by `create` (a new run), `resume` (an unfinished one) or `view` (any, for reading). A folder that was
+    created or resumed stays locked until `close`, the end of a `with` block, or the end of the process, however it
+    ends. Writing to one that was opened for reading is a `ValueError`.
+
+    Attributes:
+        path: the folder.
+    """
+
+    def __init__(self, path: Path, lock: IO[bytes] | None) -> None:
+        """Not for callers: use `create`, `resume` or `view`."""
+        self.path = path
+        self._lock = lock
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str]) -> Self:
+        """Makes and locks the folder of a new run, parents included.
+
+        Raises:
+            RunError: the path is a file, cannot be written, holds another run or other files, or is in use.
+        """
+        folder = Path(path)
+        _make(folder)
+        if not (folder / LOCK).exists():
+            _refuse_used(folder)
+        run = cls(folder, _locked(folder))
+        with run._closed_on_error():
+            _refuse_used(folder)
+        return run
+
+    @classmethod
+    def resume(cls, path: str | os.PathLike[str]) -> Self:
+        """Locks the folder of a run that did not finish.
+
+        Raises:
+            RunError: the path is not a run folder, its run is finished, or it is in use.
+        """
+        folder = cls.view(path).path
+        run = cls(folder, _locked(folder))
+        with run._closed_on_error():
+            if run.status == "finished":
+                raise RunError(f"{folder}: this run is finished, there is nothing to resume")
+        return run
+
+    @classmethod
+    def view(cls, path: str | os.PathLike[str]) -> Self:
+        """Opens the folder of any run for reading.
+
+        Raises:
+            RunError: the path is not a run folder.
+        """
+        run = cls(Path(path), lock=None)
+        with names_the_file(run.path, "cannot be read"):
+            if not run.path.is_dir():
+                raise RunError(f"{run.path}: {'not a folder' if run.path.exists() else 'no such folder'}")
+            if not (run.path / RUN).is_file():
+                raise RunError(f"{run.path}: not a run folder, it holds no {RUN}")
+        return run
+
+    def __enter__(self) -> Self:
+        """The folder itself, closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the folder."""
+        self.close()
+
+    def close(self) -> None:
+        """Gives the lock back; closing twice is fine."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Writes one file of the folder whole or not at all.
+
+        Raises:
+            RunError: it cannot be written; what stood there before still does.
+        """
+        write_atomic(self._writable / name, content)
+
+    def write_text(self, name: str, content: str) -> None:
+        """`write_bytes` of text in UTF-8."""
+        self.write_bytes(name, content.encode())
+
+    def write_json(self, name: str, content: Mapping[str, Any]) -> None:
+        """`write_bytes` of indented JSON; numbers that are not finite become null."""
+        self.write_text(name, json.dumps(finite(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+
+    def read_text(self, name: str) -> str:
+        """The text of one file of the folder.
+
+        Raises:
+            RunError: it is missing, cannot be read, or is not UTF-8.
+        """
+        try:
+            return read(self.path / name).decode()
+        except UnicodeDecodeError as error:
+            raise RunError(f"{self.path / name}: damaged, it is not UTF-8 text") from error
+
+    def begin(self, *, spec: str, seed: int, device: str, command: Sequence[str], dataset: str, now: datetime) -> None:
+        """Writes `run.json` of a run that starts now.
+
+        Args:
+            spec: name of the spec.
+            seed: the seed of the run.
+            device: what it runs on.
+            command: the command line, or the call, that started it.
+            dataset: fingerprint of the data.
+            now: the time, with a zone.
+
+        Raises:
+            RunError: it cannot be written.
+        """
+        told = {"spec": spec, "seed": seed, "device": device, "command": list(command), "dataset": dataset}
+        times = {"started": _stamp(now), "updated": _stamp(now)}
+        self.write_json(RUN, {"schema": SCHEMA, "status": "running", **told, **times, "versions": versions()})
+
+    def set_status(self, status: Status, now: datetime, reason: str | None = None) -> None:
+        """Updates `run.json`: how far the run has come, and the reason where it failed.
+
+        Raises:
+            RunError: it cannot be read or written.
+        """
+        self.write_json(RUN, self.read_info() | {"status": status, "updated": _stamp(now), "reason": reason})
+
+    def read_info(self) -> dict[str, Any]:
+        """What `run.json` holds.
+
+        Raises:
+            RunError: it is missing, damaged or of another version.
+        """
+        info = read_json(self.path / RUN)
+        check_status(self.path / RUN, info)
+        return info
+
+    @property
+    def status(self) -> Status:
+        """How far the run has come; `running` also where its process died without a word."""
+        status: Status = self.read_info()["status"]
+        return status
+
+    def read_result(self) -> dict[str, Any]:
+        """What `result.json` holds.
+
+        Raises:
+            RunError: it is missing, damaged or of another version.
+        """
+        path = self.path / RESULT
+        if not path.exists():
+            raise RunError(f"{path}: no result yet, the run is {self.status}; `--resume {self.path}` continues it")
+        result = read_json(path)
+        check_result(path, result)
+        return result
+
+    def append_metrics(self, record: Mapping[str, Any]) -> None:
+        """Adds the line of one epoch to `metrics.jsonl`; numbers that are not finite become null.
+
+        Raises:
+            RunError: it cannot be written; the earlier lines still stand.
+            ValueError: `epoch` is missing.
+        """
+        metrics.append(self._writable / METRICS, record)
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """The records of `metrics.jsonl`, one per epoch; none before the first. A torn last line is left out.
+
+        Raises:
+            RunError: a line that was written whole is damaged.
+        """
+        return metrics.lines(self.path / METRICS)
+
+    def truncate_metrics(self, epoch: int) -> None:
+        """Drops the lines after an epoch (the checkpoint's), so that a resumed run writes them anew.
+
+        Raises:
+            RunError: the file is damaged or cannot be written.
+        """
+        metrics.truncate(self._writable / METRICS, epoch)
+
+    def save_checkpoint(self, state: Mapping[str, Any], tensors: bytes) -> None:
+        """Replaces the checkpoint and keeps the previous one; no error or crash leaves the folder without one.
+
+        Args:
+            state: what JSON can hold, with the integer `epoch`; numbers that are not finite become null.
+            tensors: the contents of a safetensors file.
+
+        Raises:
+            RunError: it cannot be written; an earlier checkpoint can still be loaded.
+            ValueError: `epoch` is missing.
+        """
+        checkpoint.save(self._writable, state, tensors)
+
+    def load_checkpoint(self) -> tuple[dict[str, Any], bytes]:
+        """The state and the tensors of the newest whole checkpoint.
+
+        Raises:
+            RunError: there is none, or every one is damaged.
+        """
+        return checkpoint.load(self.path)
+
+    @property
+    def _writable(self) -> Path:
+        if self._lock is None:
+            raise ValueError(f"the run folder {self.path} is not open for writing")
+        return self.path
+
+    @contextlib.contextmanager
+    def _closed_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+
+def _make(folder: Path) -> None:
+    with names_the_file(folder):
+        if folder.exists() and not folder.is_dir():
+            raise RunError(f"{folder}: is a file; give a folder that is new or empty")
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def _refuse_used(folder: Path) -> None:
+    """A folder may hold nothing but the lock and the drafts of a run that died before it wrote anything."""
+    with names_the_file(folder, "cannot be read"):
+        others = sorted(file.name for file in folder.iterdir() if file.name != LOCK and not is_draft(file.name))
+    if RUN in others:
+        status = RunFolder.view(folder).status
+        advice = "it is never overwritten" if status == "finished" else f"`--resume {folder}` continues it"
+        raise RunError(f"{folder}: holds a run that is {status}; {advice}; give another folder for a new run")
+    if others:
+        raise RunError(f"{folder}: is not empty (it holds {others[0]}); give a folder that is new or empty")
+
+
+def _locked(folder: Path) -> IO[bytes]:
+    """The open lock file: the operating system gives the lock back when the process ends, however it ends."""
+    import fcntl
+
+    with names_the_file(folder):
+        lock = (folder / LOCK).open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        held = isinstance(error, BlockingIOError)
+        reason = "in use by a live run; wait for it to end" if held else f"cannot be locked: {error.strerror}"
+        raise RunError(f"{folder}: {reason}, or give another folder") from error
+    return lock
+
+
+def _stamp(now: datetime) -> str:
+    return f"{_utc(now):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _utc(now: datetime) -> datetime:
+    if now.tzinfo is None:
+        raise ValueError(f"`now` (={now}) must have a time zone")
+    return now.astimezone(UTC)

@@ -1,0 +1,67 @@
+"""What `run.json` and `result.json` must hold to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from symdsl.diagnostics import RunError
+
+Status = Literal["running", "interrupted", "failed", "finished"]
+
+OBJECTIVES = ("laplace", "map")
+RESULT_KEYS = (
+    *("spec", "objective", "seed", "device", "parameters", "epochs", "wall_s", "train", "test"),
+    *("neg_log_evidence_per_example", "layers"),
+)
+PART_KEYS = {
+    "wall_s": ("total", "training", "evidence"),
+    "train": ("accuracy", "nll"),
+    "test": ("accuracy", "nll", "ece"),
+}
+LAYER_KEYS = ("name", "chosen", "kept", "candidates")
+CANDIDATE_KEYS = ("kind", "parameters", "precision", "weight_norm_sq", "effective", "normalised", "relative")
+
+
+def check_status(path: Path, info: Mapping[str, Any]) -> None:
+    """Checks what `run.json` says of how far the run has come.
+
+    Raises:
+        RunError: it is none of the four states.
+    """
+    _require_one_of(path, "status", info.get("status"), get_args(Status))
+
+
+def check_result(path: Path, result: Mapping[str, Any]) -> None:
+    """Checks that the content of `result.json` has every key of its schema.
+
+    Raises:
+        RunError: one is missing, or has another type.
+    """
+    _require_keys(path, "the result", result, RESULT_KEYS)
+    _require_one_of(path, "objective", result["objective"], OBJECTIVES)
+    for part, keys in PART_KEYS.items():
+        _require_keys(path, f"`{part}`", result[part], keys)
+    for layer in _list(path, "layers", result["layers"]):
+        _require_keys(path, "a layer", layer, LAYER_KEYS)
+        for candidate in _list(path, "candidates", layer["candidates"]):
+            _require_keys(path, f"a candidate of `{layer['name']}`", candidate, CANDIDATE_KEYS)
+
+
+def _require_keys(path: Path, what: str, record: Any, keys: Sequence[str]) -> None:
+    held = record if isinstance(record, Mapping) else {}
+    missing = next((key for key in keys if key not in held), None)
+    if missing is not None:
+        raise RunError(f"{path}: damaged, {what} has no `{missing}`")
+
+
+def _require_one_of(path: Path, key: str, value: object, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise RunError(f"{path}: damaged, `{key}` (={value!r}) must be one of {', '.join(allowed)}")
+
+
+def _list(path: Path, key: str, value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise RunError(f"{path}: damaged, `{key}` must be a list")
+    return value

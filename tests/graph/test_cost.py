@@ -1,0 +1,62 @@
+import pytest
+
+from graph.factory import Chain, pyramid
+from symdsl.graph import (
+    build,
+    candidate_curvature_bytes,
+    layer_curvature_bytes,
+    memory,
+    multiply_adds,
+    parameters,
+)
+from symdsl.graph.build import layers
+
+
+def small():
+    """3 channels of 2x5 to 7 channels of 2x5, by F-FC + CONV(3)."""
+    return build(Chain(3, 2, 5).layer("l1", "F-FC CONV", 7, activations=("relu",)).flatten().facts())
+
+
+def test_curvature_bytes_of_a_factored_candidate():
+    factored, _ = layers(small())[0].candidates
+    first = 10**2 + 7 * 3**2
+    second = 7**2 + 3 * 10**2
+    assert candidate_curvature_bytes(factored) == 4 * (first + second)
+
+
+def test_curvature_bytes_of_a_convolution():
+    _, conv = layers(small())[0].candidates
+    assert candidate_curvature_bytes(conv) == 4 * (7**2 + (3 * 9) ** 2)
+
+
+def test_curvature_bytes_of_a_layer_include_its_bias():
+    (layer,) = layers(small())
+    bias = 4 * (7**2 + 1)
+    assert layer_curvature_bytes(layer) == sum(map(candidate_curvature_bytes, layer.candidates)) + bias
+
+
+def test_parameters_include_biases():
+    assert parameters(small()) == 7 * 3 * (10 + 10) + 7 * 3 * 9 + 7
+
+
+def test_multiply_adds_are_the_sum_over_candidates():
+    assert multiply_adds(small()) == 7 * 3 * 20 + 7 * 27 * 10
+
+
+def test_memory():
+    estimate = memory(small(), batch=11)
+    maps = 3 * 10 + 2 * 7 * 10 + 7 * 10  # input; layer before and after its activation; flatten
+    assert estimate.activations == 4 * 11 * maps
+    assert estimate.parameters == 4 * parameters(small())
+    assert estimate.curvature == layer_curvature_bytes(layers(small())[0])
+
+
+def test_only_activations_grow_with_the_batch():
+    graph = build(pyramid().facts())
+    one, many = memory(graph, 1), memory(graph, 128)
+    assert (one.parameters, one.curvature, 128 * one.activations) == (many.parameters, many.curvature, many.activations)
+
+
+def test_batch_must_be_positive():
+    with pytest.raises(ValueError, match=r"`batch` \(=0\) must be at least 1"):
+        memory(small(), batch=0)

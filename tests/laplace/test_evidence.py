@@ -1,0 +1,184 @@
+import math
+
+import attrs
+import pytest
+import torch
+
+from oracles.records import Chain, candidate
+from symdsl import laplace, lowering
+from symdsl.curvature import Exact, Kronecker
+from symdsl.data import Examples
+from symdsl.laplace import AdamUpdate, MackayUpdate
+from symdsl.laplace.priors import LARGEST_PRECISION, SMALLEST_PRECISION
+
+FC, FFC, CONV = candidate("FC"), candidate("F-FC"), candidate("CONV")
+
+
+def regression_data(examples=12, seed=0):
+    """Inputs with mean zero, so that the bias and the weights are independent a posteriori."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(examples, 2, 1, 2, generator=generator, dtype=torch.float64)
+    y = torch.randn(examples, 3, generator=generator, dtype=torch.float64)
+    return Examples(x - x.mean(0), y)
+
+
+def fitted_linear_layer(data, precisions, noise):
+    """One linear layer at its posterior mean, which ridge regression gives."""
+    net = lowering.build(tuple(Chain(2, 1, 2).flatten().layer(FC, channels=3).nodes), 0).double()
+    tensors = net.tensors()
+    x = data.x.flatten(1)
+    gram = x.T @ x / noise + precisions["l1.FC.w"] * torch.eye(x.shape[1], dtype=torch.float64)
+    tensors["l1.FC.w"].data.copy_(torch.linalg.solve(gram, x.T @ data.y / noise).T.reshape(tensors["l1.FC.w"].shape))
+    tensors["l1.bias"].data.copy_(data.y.sum(0) / noise / (len(data) / noise + precisions["l1.bias"]))
+    return net
+
+
+def linear_regression_evidence(data, precisions, noise):
+    """log N(y; 0, noise I + X X^T / d_w + 1 1^T / d_b), one target column at a time."""
+    x = data.x.flatten(1)
+    ones = torch.ones(len(x), 1, dtype=torch.float64)
+    covariance = noise * torch.eye(len(x), dtype=torch.float64)
+    covariance += x @ x.T / precisions["l1.FC.w"] + ones @ ones.T / precisions["l1.bias"]
+    marginal = torch.distributions.MultivariateNormal(torch.zeros(len(x), dtype=torch.float64), covariance)
+    return float(sum(marginal.log_prob(column) for column in data.y.T))
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("weight_precision", [1e-3, 1.0, 40.0])
+def test_evidence_of_a_linear_layer_is_the_closed_form_of_linear_regression(noise, weight_precision):
+    precisions = {"l1.FC.w": weight_precision, "l1.bias": 0.7}
+    data = regression_data()
+    found = laplace.fit(fitted_linear_layer(data, precisions, noise), data, precisions=precisions, noise=noise)
+    assert found.log_evidence() == pytest.approx(linear_regression_evidence(data, precisions, noise), rel=1e-9)
+
+
+def test_the_closed_form_comparison_notices_a_wrong_precision():
+    precisions = {"l1.FC.w": 1.0, "l1.bias": 0.7}
+    data = regression_data()
+    found = laplace.fit(fitted_linear_layer(data, precisions, 1.0), data, precisions=precisions)
+    other = linear_regression_evidence(data, precisions | {"l1.FC.w": 1.1}, 1.0)
+    assert found.log_evidence() != pytest.approx(other, rel=1e-4)
+
+
+def classifier(seed=0):
+    nodes = tuple(
+        Chain(1, 4, 4)
+        .layer(FFC, CONV, channels=2, activations=("relu",))
+        .layer(FFC, CONV, channels=2, stride=2, activations=("relu",))
+        .flatten()
+        .layer(FC, channels=3)
+        .nodes
+    )
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(20, 1, 4, 4, generator=generator, dtype=torch.float64)
+    y = torch.randint(3, (20,), generator=generator)
+    return lowering.build(nodes, seed).double(), Examples(x, y)
+
+
+def at(approximation, key, log_precision):
+    return approximation.log_evidence(dict(approximation.precisions) | {key: math.exp(log_precision)})
+
+
+@pytest.mark.parametrize("start", [1e-2, 1.0, 50.0])
+def test_the_gradient_is_the_numerical_derivative_in_log_precision(start):
+    net, data = classifier()
+    found = laplace.fit(net, data, precisions=dict.fromkeys(net.tensors(), start))
+    step = 1e-4
+    for key, slope in found.gradient().items():
+        centre = math.log(start)
+        numerical = (at(found, key, centre + step) - at(found, key, centre - step)) / (2 * step)
+        assert slope == pytest.approx(numerical, rel=1e-6, abs=1e-6), key
+
+
+def test_the_evidence_is_the_formula_with_dense_blocks():
+    net, data = classifier()
+    found = laplace.fit(net, data)
+    logits = net(data.x).detach()
+    expected = -torch.nn.functional.cross_entropy(logits, data.y, reduction="sum").double()
+    blocks = _blocks(net, data)
+    for key, parameter in net.tensors().items():
+        dense = blocks[key].dense() + torch.eye(parameter.numel(), dtype=torch.float64)
+        expected -= 0.5 * (parameter.detach().square().sum() + torch.logdet(dense))
+    assert found.log_evidence() == pytest.approx(float(expected), rel=1e-10)
+
+
+def test_effective_parameters_are_the_trace_of_their_definition():
+    net, data = classifier()
+    found = laplace.fit(net, data).effective_parameters()
+    for key, block in _blocks(net, data).items():
+        dense = block.dense()
+        ridge = dense + torch.eye(len(dense), dtype=torch.float64)
+        assert found[key] == pytest.approx(float(torch.trace(torch.linalg.solve(ridge, dense))), rel=1e-9)
+        assert 0 <= found[key] <= len(dense)
+
+
+def _blocks(net, data) -> dict[str, Kronecker]:
+    from symdsl.curvature import Categorical, estimate
+
+    return estimate(net, data.x, data.y, Categorical(), Exact(), torch.Generator()).blocks
+
+
+@pytest.mark.parametrize("update", [MackayUpdate(), MackayUpdate(damping=0.5), AdamUpdate(lr=0.05)])
+def test_updates_climb_the_evidence_to_where_its_gradient_vanishes(update):
+    net, data = classifier()
+    found = laplace.fit(net, data)
+    free = frozenset(key for key, slope in found.gradient().items() if key.endswith(("w", "w1", "w2")))
+    state, before = {}, found.log_evidence()
+    for _ in range(1500):
+        precisions, state = update.step(found, free, state, 1.0)
+        found = found.with_precisions(precisions)
+    assert found.log_evidence() > before
+    assert all(abs(found.gradient()[key]) < 1e-2 for key in free)
+
+
+def test_a_fixed_precision_stays():
+    net, data = classifier()
+    found = laplace.fit(net, data)
+    for update in (MackayUpdate(), AdamUpdate()):
+        precisions, _ = update.step(found, frozenset({"l1.CONV.w"}), {}, 1.0)
+        assert {key for key, value in precisions.items() if value != 1.0} == {"l1.CONV.w"}
+
+
+def test_precisions_stay_within_their_bounds():
+    net, data = classifier()
+    found = laplace.fit(net, data)
+    vanished = attrs.evolve(found, squared_norms=dict.fromkeys(found.squared_norms, 0.0))
+    precisions, _ = MackayUpdate().step(vanished, frozenset(found.precisions), {}, 1.0)
+    assert set(precisions.values()) == {LARGEST_PRECISION}
+    exploded = attrs.evolve(found, squared_norms=dict.fromkeys(found.squared_norms, 1e30))
+    precisions, _ = MackayUpdate().step(exploded, frozenset(found.precisions), {}, 1.0)
+    assert set(precisions.values()) == {SMALLEST_PRECISION}
+
+
+def test_the_noise_of_a_regression_converges_to_the_noise_of_the_data():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(400, 2, 1, 2, generator=generator, dtype=torch.float64)
+    x -= x.mean(0)
+    signal = x.flatten(1) @ torch.randn(4, 3, generator=generator, dtype=torch.float64)
+    data = Examples(x, signal + 0.5 * torch.randn(400, 3, generator=generator, dtype=torch.float64))
+    precisions, noise = {"l1.FC.w": 1.0, "l1.bias": 1.0}, 1.0
+    for _ in range(10):
+        found = laplace.fit(fitted_linear_layer(data, precisions, noise), data, precisions=precisions, noise=noise)
+        noise = found.fitted_noise()
+    assert noise == pytest.approx(0.25, rel=0.1)
+
+
+def test_sampled_labels_give_the_same_evidence_twice_for_the_same_seed():
+    net, data = classifier()
+    first, second, other = (laplace.fit(net, data, fisher="mc(2)", seed=seed).log_evidence() for seed in (1, 1, 2))
+    assert first == second != other
+
+
+def test_wrong_arguments_are_named():
+    net, data = classifier()
+    with pytest.raises(ValueError, match="`fisher`"):
+        laplace.fit(net, data, fisher="mc")
+    with pytest.raises(ValueError, match="`curvature`"):
+        laplace.fit(net, data, curvature="diagonal")
+    with pytest.raises(ValueError, match="does not have: l9"):
+        laplace.fit(net, data, precisions={"l9": 1.0})
+    found = laplace.fit(net, data)
+    with pytest.raises(ValueError, match=r"missing or unknown: .*l1\.bias"):
+        found.log_evidence({})
+    with pytest.raises(ValueError, match="must be positive and finite"):
+        found.log_evidence(dict.fromkeys(found.precisions, 0.0))

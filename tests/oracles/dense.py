@@ -1,0 +1,53 @@
+"""Dense curvature by autograd: KFAC-expand from its definition, and the Gauss-Newton matrix itself."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, jacrev
+
+from oracles.naive import Naive
+
+
+def root_of_hessian(outputs: Tensor, task: str) -> Tensor:
+    """A square root of Lambda by eigendecomposition, columns last."""
+    if task == "regression":
+        return torch.eye(len(outputs), dtype=outputs.dtype)
+    p = outputs.softmax(0)
+    values, vectors = torch.linalg.eigh(torch.diag(p) - torch.outer(p, p))
+    return vectors * values.clamp(min=0).sqrt()
+
+
+def dense_factors(naive: Naive, images: Tensor, task: str) -> dict[str, tuple[Tensor, Tensor]]:
+    """(G, A) of every tensor: A = sum_{n, r} a a^T, G = (1 / (N R)) sum_{n, r} g Lambda g^T."""
+    left: dict[str, Tensor] = {}
+    right: dict[str, Tensor] = {}
+    for image in images:
+        outputs = naive(image)
+        columns = root_of_hessian(outputs.detach(), task)
+        for key, uses in naive.uses.items():
+            a = uses.inputs()
+            right[key] = right.get(key, 0) + a.T @ a
+            for column in columns.T:
+                pulled = torch.autograd.grad(outputs, uses.outputs, column, retain_graph=True)
+                g = torch.stack(pulled)
+                left[key] = left.get(key, 0) + g.T @ g / (len(images) * len(g))
+    return {key: (left[key], right[key]) for key in left}
+
+
+def dense_ggn(net: nn.Module, name: str, images: Tensor, task: str) -> Tensor:
+    """The Gauss-Newton block of one parameter, summed over examples, in the parameter's own order of entries."""
+    parameters = dict(net.named_parameters())
+    fixed = {key: value.detach() for key, value in parameters.items()}
+
+    def outputs(value: Tensor, image: Tensor) -> Tensor:
+        found: Tensor = functional_call(net, fixed | {name: value}, (image[None],))
+        return found[0]
+
+    total = torch.zeros(parameters[name].numel(), parameters[name].numel(), dtype=images.dtype)
+    for image in images:
+        jacobian = jacrev(outputs)(fixed[name], image).flatten(1)
+        root = root_of_hessian(outputs(fixed[name], image).detach(), task)
+        half = root.T @ jacobian
+        total = total + half.T @ half
+    return total

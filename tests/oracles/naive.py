@@ -1,0 +1,215 @@
+"""A network evaluated one example at a time by sums over indices, every use of a weight with a copy of its own.
+
+Each rule is written down from the table of layers in the mathematics, not from the package: the copies let autograd
+tell what a_r (the input of use r) and g_r (the gradient in its output) are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import product
+
+import torch
+from torch import Tensor
+
+from symdsl.analysis.facts import Flatten, Layer, Lift, Node, Pool, Project
+
+QUARTER = ((0, -1), (1, 0))
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": lambda x: x.clamp(min=0), "tanh": torch.tanh}
+
+
+def turn(offset: tuple[int, int], quarters: int) -> tuple[int, int]:
+    """Turns an offset (row, column) by a number of quarters."""
+    i, j = offset
+    for _ in range(quarters % 4):
+        (a, b), (c, d) = QUARTER
+        i, j = a * i + b * j, c * i + d * j
+    return i, j
+
+
+class Uses:
+    """The copies of one parameter tensor and what each use made of its own.
+
+    Attributes:
+        weight: the tensor as a matrix `[out, in]`, one leaf per use.
+        outputs: what each use made, `[out]`.
+    """
+
+    def __init__(self, matrix: Tensor) -> None:
+        self.matrix = matrix
+        self.copies: list[Tensor] = []
+        self.outputs: list[Tensor] = []
+
+    def apply(self, row: Callable[[Tensor], Tensor]) -> Tensor:
+        """Uses a fresh copy of the matrix in `row` and remembers what came out."""
+        copy = self.matrix.detach().clone().requires_grad_()
+        self.copies.append(copy)
+        self.outputs.append(row(copy))
+        return self.outputs[-1]
+
+    def inputs(self) -> Tensor:
+        """a_r of every use, `[use, in]`: the derivative of its first output in its first row."""
+        rows = [
+            torch.autograd.grad(output[0], copy, retain_graph=True)[0][0]
+            for copy, output in zip(self.copies, self.outputs, strict=True)
+        ]
+        return torch.stack(rows)
+
+
+class Naive:
+    """A network as records and parameters, evaluated on one example.
+
+    Args:
+        nodes: the network.
+        parameters: by key, as the package names them.
+    """
+
+    def __init__(self, nodes: tuple[Node, ...], parameters: Mapping[str, Tensor]) -> None:
+        self.nodes = nodes
+        self.parameters = {key: value.detach() for key, value in parameters.items()}
+        self.uses: dict[str, Uses] = {}
+
+    def __call__(self, image: Tensor) -> Tensor:
+        """Outputs of one example `[channel, row, column]`; `uses` then holds every use of every tensor."""
+        self.uses = {}
+        x = image[:, None]
+        for node in self.nodes:
+            match node:
+                case Lift():
+                    x = torch.stack([x[:, 0]] * node.out_shape.order, 1)
+                case Project() | Pool():
+                    dims = (1,) if isinstance(node, Project) else (2, 3)
+                    x = x.amax(dims, True) if node.reduction == "max" else x.mean(dims, True)
+                case Flatten():
+                    x = x.reshape(-1, 1, 1, 1)
+                case Layer():
+                    x = self._layer(node, x)
+        return x.reshape(-1)
+
+    def _layer(self, layer: Layer, x: Tensor) -> Tensor:
+        phase = self._phase(layer, x)
+        out, rows, columns = layer.out_shape, layer.out_shape.height, layer.out_shape.width
+        total = torch.zeros(out.channels, out.order, rows, columns, dtype=x.dtype)
+        kept = [
+            (phase[0] + layer.stride * i, phase[1] + layer.stride * j) for i, j in product(range(rows), range(columns))
+        ]
+        for one in layer.candidates:
+            key = f"{layer.name}.{one.name}"
+            total = total + getattr(self, RULES[one.kind])(layer, one, key, x, kept)
+        bias = Uses(self.parameters[f"{layer.name}.bias"][:, None])
+        self.uses[f"{layer.name}.bias"] = bias
+        y = total / len(layer.candidates) ** 0.5
+        y = y + bias.apply(lambda b: b[:, 0])[:, None, None, None]
+        for name in layer.activations:
+            y = ACTIVATIONS[name](y)
+        return y
+
+    def _phase(self, layer: Layer, x: Tensor) -> tuple[int, int]:
+        moving = [one for one in layer.candidates if one.kind in ("CONV", "GCONV")]
+        if layer.stride == 1 or not moving:
+            return 0, 0
+        height, width = x.shape[2:]
+        everywhere = list(product(range(height), range(width)))
+        fine = sum(
+            getattr(self, RULES[one.kind])(layer, one, f"{layer.name}.{one.name}", x, everywhere, (height, width))
+            for one in moving
+        )
+        phases = list(product(range(layer.stride), repeat=2))
+        norms = [float(fine[:, :, p :: layer.stride, q :: layer.stride].detach().square().sum()) for p, q in phases]
+        return phases[norms.index(max(norms))]
+
+    def _new(self, key: str, matrix: Tensor) -> Uses:
+        self.uses[key] = Uses(matrix)
+        return self.uses[key]
+
+    def fully_connected(self, layer: Layer, one: object, key: str, x: Tensor, kept: object) -> Tensor:
+        """y[c', y] = sum_{c, x} x[c, x] w[c', y, c, x]; used once."""
+        weight = self.parameters[f"{key}.w"]
+        uses = self._new(f"{key}.w", weight.flatten(2).flatten(0, 1))
+        out = layer.out_shape
+        return uses.apply(lambda w: w @ x.reshape(-1)).reshape(out.channels, out.order, out.height, out.width)
+
+    def factored(self, layer: Layer, one: object, key: str, x: Tensor, kept: object) -> Tensor:
+        """z[c', c] = sum_x x[c, x] w2[c', c, x];  y[c', y] = sum_c z[c', c] w1[c', c, y]."""
+        planes = x.reshape(x.shape[0] * x.shape[1], -1)
+        w2, w1 = self.parameters[f"{key}.w2"], self.parameters[f"{key}.w1"]
+        out_planes, in_planes, positions = w2.shape
+        second = self._new(f"{key}.w2", w2.reshape(out_planes, in_planes * positions))
+        columns = [
+            second.apply(lambda w, c=c: w.reshape(out_planes, in_planes, positions)[:, c] @ planes[c])
+            for c in range(in_planes)
+        ]
+        z = torch.stack(columns, 1)
+        first = self._new(f"{key}.w1", w1.permute(2, 0, 1).reshape(w1.shape[2], -1))
+        rows = [
+            first.apply(lambda w, d=d: w.reshape(-1, out_planes, in_planes)[:, d] @ z[d]) for d in range(out_planes)
+        ]
+        out = layer.out_shape
+        return torch.stack(rows).reshape(out.channels, out.order, out.height, out.width)
+
+    def convolution(
+        self,
+        layer: Layer,
+        one: object,
+        key: str,
+        x: Tensor,
+        kept: list[tuple[int, int]],
+        grid: tuple[int, int] = (0, 0),
+    ) -> Tensor:
+        """y[c', t] = sum_{c, s} x[c, t + s] w[c', c, s] over plain planes, on the torus; used at every kept t."""
+        planes = x.reshape(-1, *x.shape[2:])
+        weight = self.parameters[f"{key}.w"]
+        uses, half = self._new(f"{key}.w", weight.flatten(1)), weight.shape[-1] // 2
+        offsets = list(product(range(-half, half + 1), repeat=2))
+
+        def at(t: tuple[int, int]) -> Tensor:
+            patch = [planes[:, (t[0] + i) % x.shape[2], (t[1] + j) % x.shape[3]] for i, j in offsets]
+            return uses.apply(lambda w: w @ torch.stack(patch, 1).reshape(-1))
+
+        out = layer.out_shape
+        rows, columns = grid if grid != (0, 0) else (out.height, out.width)
+        return torch.stack([at(t) for t in kept], 1).reshape(out.channels, out.order, rows, columns)
+
+    def group_convolution(
+        self,
+        layer: Layer,
+        one: object,
+        key: str,
+        x: Tensor,
+        kept: list[tuple[int, int]],
+        grid: tuple[int, int] = (0, 0),
+    ) -> Tensor:
+        """y[c', g, t] = sum_{c, h, s} x[c, h, t + s] w[c', c, g^-1 h, g^-1 s]; used at every (g, t).
+
+        Elements of p4 count quarter turns: g^-1 h is h - g modulo 4, and g^-1 s is s turned back g times.
+        """
+        weight = self.parameters[f"{key}.w"]
+        pointwise = weight.ndim == 4
+        half = weight.shape[-1] // 2
+        uses = self._new(f"{key}.w", weight.flatten(1))
+        offsets = list(product(range(-half, half + 1), repeat=2))
+        elements = range(layer.in_shape.order)
+
+        def at(g: int, t: tuple[int, int]) -> Tensor:
+            def row(w: Tensor) -> Tensor:
+                w = w.reshape(weight.shape)
+                total = torch.zeros(weight.shape[0], dtype=x.dtype)
+                for s in offsets:
+                    i, j = turn(s, -g)
+                    pixel = x[:, :, (t[0] + s[0]) % x.shape[2], (t[1] + s[1]) % x.shape[3]]
+                    if pointwise:
+                        total = total + w[:, :, i + half, j + half] @ pixel[:, g]
+                        continue
+                    for h in elements:
+                        total = total + w[:, :, (h - g) % 4, i + half, j + half] @ pixel[:, h]
+                return total
+
+            return uses.apply(row)
+
+        out = layer.out_shape
+        rows, columns = grid if grid != (0, 0) else (out.height, out.width)
+        values = [torch.stack([at(g, t) for t in kept], 1) for g in elements]
+        return torch.stack(values, 1).reshape(out.channels, out.order, rows, columns)
+
+
+RULES = {"FC": "fully_connected", "F-FC": "factored", "CONV": "convolution", "GCONV": "group_convolution"}

@@ -1,0 +1,73 @@
+"""Networks as records, written by hand, so that the torch side is tested without the language."""
+
+from __future__ import annotations
+
+from symdsl.analysis.facts import (
+    Candidate,
+    FactorSize,
+    Flatten,
+    Input,
+    Layer,
+    Lift,
+    Node,
+    ParameterTensor,
+    Pool,
+    Prior,
+    Project,
+    Shape,
+)
+from symdsl.diagnostics import Span
+
+HERE = Span("test", 1, 1, 1, 1)
+UNIT = Prior(1.0, True)
+
+TENSORS = {"FC": ("w",), "CONV": ("w",), "GCONV": ("w",), "F-FC": ("w1", "w2")}
+
+
+def candidate(kind: str, kernel: int = 3, factor: str = "full", init_scale: float = 1.0) -> Candidate:
+    """A candidate whose sizes the torch side does not read."""
+    arguments = {"CONV": (("k", kernel),), "GCONV": (("k", kernel), ("factor", factor))}.get(kind, ())
+    name = f"{kind}-{factor}" if kind == "GCONV" else kind
+    side = FactorSize(1, 1)
+    tensors = tuple(ParameterTensor(tensor, (), side, side, UNIT) for tensor in TENSORS[kind])
+    return Candidate(name, kind, arguments, init_scale, tensors, (), 0, HERE)
+
+
+class Chain:
+    """Builds the nodes of a network one after the other."""
+
+    def __init__(self, channels: int, height: int, width: int) -> None:
+        self.shape = Shape(channels, height, width)
+        self.nodes: list[Node] = [Input("input", self.shape, HERE)]
+
+    def lift(self, group: str) -> Chain:
+        """Lifts to a group."""
+        out = Shape(self.shape.channels, self.shape.height, self.shape.width, group)
+        return self._add(Lift("lift", self.shape, out, HERE), out)
+
+    def layer(self, *candidates: Candidate, channels: int, stride: int = 1, activations: tuple[str, ...] = ()) -> Chain:
+        """Adds a relaxed layer named after its position."""
+        old = self.shape
+        out = Shape(channels, old.height // stride, old.width // stride, old.group, old.flat)
+        name = f"l{sum(isinstance(node, Layer) for node in self.nodes) + 1}"
+        return self._add(Layer(name, old, out, stride, candidates, UNIT, activations, HERE), out)
+
+    def project(self, reduction: str) -> Chain:
+        """Reduces over the group."""
+        out = Shape(self.shape.channels, self.shape.height, self.shape.width)
+        return self._add(Project("project", self.shape, out, reduction, HERE), out)  # type: ignore[arg-type]
+
+    def pool(self, reduction: str) -> Chain:
+        """Reduces over positions."""
+        out = Shape(self.shape.channels, 1, 1, self.shape.group)
+        return self._add(Pool("pool", self.shape, out, reduction, HERE), out)  # type: ignore[arg-type]
+
+    def flatten(self) -> Chain:
+        """Turns the map into a vector."""
+        out = Shape(self.shape.size, 1, 1, flat=True)
+        return self._add(Flatten("flatten", self.shape, out, HERE), out)
+
+    def _add(self, node: Node, out: Shape) -> Chain:
+        self.nodes.append(node)
+        self.shape = out
+        return self

@@ -1,0 +1,175 @@
+import re
+import struct
+from xml.etree import ElementTree
+
+import attrs
+import pytest
+
+from graph.factory import Chain, pyramid
+from render.results import result
+from symdsl.graph import build
+from symdsl.render import architecture
+from symdsl.render.colours import COLOURS
+from symdsl.render.dot import BAR_WIDTH
+
+SVG = "{http://www.w3.org/2000/svg}"
+A4_POINTS = 595
+
+
+def two_layers():
+    return build(Chain(1, 8, 8).layer("l1", "F-FC CONV", 4, 2, ("relu",)).layer("l2", "F-FC CONV", 4).flatten().facts())
+
+
+def ten_layers():
+    return build(pyramid().layer("h3", "FC", 10).facts("ten"))
+
+
+def dot(graph, found=None) -> str:
+    return architecture(graph, found, "dot").decode()
+
+
+def texts(graph, found=None) -> list[str]:
+    root = ElementTree.fromstring(architecture(graph, found, "svg"))
+    return [" ".join("".join(element.itertext()).split()) for element in root.iter(f"{SVG}text")]
+
+
+def size_in_points(image: bytes) -> tuple[float, float]:
+    root = ElementTree.fromstring(image)
+    return float(root.attrib["width"].removesuffix("pt")), float(root.attrib["height"].removesuffix("pt"))
+
+
+def test_learned_network_shows_types_and_shares():
+    shown = texts(two_layers(), result(two_layers(), {"l1": [0.45, 0.55], "l2": [0.004, 0.996]}))
+    assert {"l1 CONV", "l2 CONV", "4 to 4 channels"} <= set(shown)
+    assert [text for text in shown if text.endswith("%") and "accuracy" not in text] == ["45 %", "55 %", "0 %", "100 %"]
+    assert "learned structure, test accuracy 95.7 %" in shown
+
+
+def test_stride_channels_and_activations_stand_in_the_box():
+    assert "1 to 4 channels, stride 2, relu" in texts(two_layers())
+
+
+def test_shapes_stand_on_the_edges():
+    assert re.findall(r'n\d -> n\d \[label="  (.*)"\]', dot(two_layers())) == ["1×8×8", "4×4×4", "4×4×4"]
+
+
+def test_header_has_the_colour_of_the_chosen_type():
+    drawn = dot(two_layers(), result(two_layers(), {"l1": [0.2, 0.8], "l2": [0.9, 0.1]}))
+    headers = re.findall(r'colspan="3" bgcolor="(#\w+)"', drawn)
+    assert headers == [COLOURS["CONV"], COLOURS["F-FC"]]
+
+
+def test_bars_are_as_long_as_shares():
+    graph = build(Chain(1, 8, 8).layer("l1", "F-FC CONV", 4).flatten().facts())
+    drawn = dot(graph, result(graph, {"l1": [0.2, 0.8]}))
+    for kind, share in (("F-FC", 0.2), ("CONV", 0.8)):
+        widths = re.findall(rf'width="(\d+)" height="9" fixedsize="true" bgcolor="{COLOURS[kind]}"', drawn)
+        assert str(round(share * BAR_WIDTH)) in widths
+
+
+def test_compiled_network_shows_parameters_instead_of_shares():
+    shown = texts(two_layers())
+    assert {"keeps nothing", "keeps translations", "36", "number: parameters"} <= set(shown)
+    assert not [text for text in shown if "%" in text]
+
+
+def test_map_result_shows_candidates_without_bars():
+    found = result(two_layers(), None, "map")
+    shown = texts(two_layers(), found)
+    assert "trained, structure not learned, test accuracy 95.7 %" in shown
+    assert {"F-FC", "CONV", "keeps translations"} <= set(shown)
+    assert shown.count("l1") == 1
+
+
+def test_regression_has_no_accuracy_to_show():
+    found = result(two_layers(), {"l1": [0.2, 0.8], "l2": [0.9, 0.1]}) | {
+        "test": {"accuracy": None, "nll": 1, "ece": None}
+    }
+    assert "learned structure" in texts(two_layers(), found)
+
+
+def test_candidates_that_are_not_kept_are_grey_and_the_chosen_bold():
+    drawn = dot(two_layers(), result(two_layers(), {"l1": [0.0, 1.0], "l2": [0.3, 0.7]}))
+    first, second = re.findall(r'<font point-size="10" color="(#\w+)" face="([\w-]+)">F-FC</font>', drawn)
+    assert first == ("#6b6b6b", "Helvetica")
+    assert second == ("#1a1a1a", "Helvetica")
+    assert drawn.count('face="Helvetica-Bold">CONV</font>') == 2
+
+
+def test_nodes_that_are_no_layers_are_plain_boxes():
+    graph = build(Chain(1, 4, 4).lift().layer("l1", "GCONV CONV", 2).project().pool().flatten().facts())
+    assert {"input", "lift p4", "project max", "pool mean", "flatten"} <= set(texts(graph))
+
+
+def test_legend_names_the_kinds_that_occur():
+    legend = dot(ten_layers()).split("legend [", 1)[1]
+    assert [kind for kind in COLOURS if f">\u2002{kind}\u2003<" in legend] == ["FC", "CONV", "F-FC"]
+
+
+@pytest.mark.parametrize("depth", [1, 4, 7])
+def test_picture_fits_the_width_of_a_page_at_any_depth(depth):
+    width, _ = size_in_points(architecture(build(pyramid(depth=depth).facts()), None, "svg"))
+    assert 250 < width < A4_POINTS
+
+
+def test_text_is_large_enough_to_read():
+    image = architecture(ten_layers(), None, "svg").decode()
+    assert min(float(size) for size in re.findall(r'font-size="([\d.]+)"', image)) >= 9
+
+
+def test_names_are_escaped():
+    name = 'a<b> & "c" \\N \x07'
+    graph = build(Chain(1, 8, 8, name="in<&>").layer("l<1>", "F-FC CONV", 4).flatten().facts(name))
+    shown = texts(graph)
+    assert 'a<b> & "c" \\N ?' in shown
+    assert {"in<&>", "l<1>"} <= set(shown)
+
+
+def test_candidates_of_one_kind_are_told_apart_by_name():
+    graph = two_layers()
+    layer = graph.nodes["l1"]["record"]
+    wide = attrs.evolve(layer.candidates[1], name="CONV(5)")
+    graph.nodes["l1"]["record"] = attrs.evolve(layer, candidates=(layer.candidates[1], wide))
+    found = result(graph, {"l1": [0.3, 0.7], "l2": [0.5, 0.5]})
+    assert "l1 CONV(5)" in texts(graph, found)
+
+
+def test_svg_is_xml_with_a_title_and_no_trace_of_where_or_when():
+    image = architecture(ten_layers(), None, "svg")
+    assert next(ElementTree.fromstring(image).iter(f"{SVG}title")).text == "ten"
+    assert b"Generated" not in image
+    assert not re.search(rb"/(home|tmp|usr|work)/|20\d\d-\d\d", image)
+
+
+@pytest.mark.parametrize("format", ["dot", "svg", "png", "pdf"])
+def test_same_input_gives_same_bytes(format):
+    found = result(two_layers(), {"l1": [0.2, 0.8], "l2": [0.9, 0.1]})
+    assert architecture(two_layers(), found, format) == architecture(two_layers(), found, format)
+
+
+def test_png_is_sharp_enough_for_print():
+    image = architecture(two_layers(), None, "png")
+    width, height = struct.unpack(">II", image[16:24])
+    points = size_in_points(architecture(two_layers(), None, "svg"))
+    assert image.startswith(b"\x89PNG")
+    assert (width / points[0], height / points[1]) == pytest.approx((192 / 72, 192 / 72), rel=0.02)
+
+
+def test_pdf_is_a_pdf_without_a_date_of_its_own():
+    image = architecture(two_layers(), None, "pdf")
+    assert image.startswith(b"%PDF")
+    assert set(re.findall(rb"CreationDate \(D:(\d{8})", image)) <= {b"19700101"}
+
+
+def test_result_of_another_network_is_refused():
+    found = result(ten_layers(), {f"l{number}": [0.5, 0.5] for number in range(1, 8)})
+    other = build(Chain(1, 8, 8).layer("m1", "F-FC CONV", 4).flatten().facts())
+    with pytest.raises(ValueError, match="the result has no layer `m1`"):
+        architecture(other, found, "dot")
+
+
+def test_result_with_other_candidates_is_refused():
+    found = result(two_layers(), {"l1": [0.5, 0.5], "l2": [0.5, 0.5]})
+    other = build(Chain(1, 8, 8).layer("l1", "FC CONV", 4).flatten().facts())
+    with pytest.raises(ValueError, match=r"layer `l1` has the candidates \['FC', 'CONV'\], but the result has"):
+        architecture(other, found, "dot")

@@ -1,0 +1,95 @@
+import io
+
+import pytest
+from rich.console import Console
+
+from graph.factory import Chain, pyramid
+from render.results import result
+from symdsl.graph import build
+from symdsl.render import compile_table, result_table
+from symdsl.render.table import size_text
+
+
+def printed(renderable, width=160) -> list[list[str]]:
+    """The words of each line."""
+    console = Console(file=io.StringIO(), width=width)
+    console.print(renderable)
+    return [line.split() for line in console.file.getvalue().splitlines() if line.strip()]
+
+
+def lines(renderable) -> list[str]:
+    return [" ".join(words) for words in printed(renderable)]
+
+
+def small():
+    return build(Chain(3, 2, 5).layer("l[1]", "F-FC CONV", 7).flatten().layer("out", "FC", 4).facts())
+
+
+def test_compile_table_has_a_row_per_candidate_and_bias():
+    shown = lines(compile_table(small()))
+    assert shown[2:8] == [
+        "l[1] 3x2x5 to 7x2x5 F-FC 420 nothing 10 ⊗ 7·3, 7 ⊗ 3·10 2.0 KiB 420",
+        "CONV 189 translations 7 ⊗ 27 3.0 KiB 1,890",
+        "bias 7 everything 7 200 B",
+        "out 70 to 4 FC 280 nothing 4 ⊗ 70 19.2 KiB 280",
+        "bias 4 everything 4 68 B",
+        "900 parameters, 2,590 multiply-adds per example",
+    ]
+
+
+def test_compile_table_ends_with_what_the_network_preserves():
+    assert lines(compile_table(build(pyramid().facts())))[-1] == "the network, strictly: invariant to translations"
+
+
+def test_compile_table_gives_memory_for_the_batch():
+    assert lines(compile_table(small()))[8].startswith("memory: parameters 3.5 KiB, activations 5.4 KiB (batch of 8)")
+
+
+def test_result_table_is_table_4():
+    shown = lines(result_table(result(small(), {"l[1]": [0.0, 1.0]})))
+    assert shown[0] == "layer candidate parameters precision ‖θ‖² effective normalised relative"
+    assert shown[2:5] == [
+        "l[1] F-FC 420 3.588e+06, 3.588e+06 0, 0 0 0 0.00 % removed",
+        "CONV 189 0.0751 10.74 40 0.8 100.00 % chosen",
+        "out FC 280 0.0751 10.74 40 0.8 100.00 % chosen",
+    ]
+
+
+def test_result_table_ends_with_the_scores():
+    assert lines(result_table(result(small(), {"l[1]": [0.0, 1.0]})))[-3:] == [
+        "test: accuracy 95.70 %, NLL 0.12 nats, ECE 0.02",
+        "train: accuracy 99.00 %, NLL 0.01 nats, negative log evidence per example 0.5 nats",
+        "laplace, seed 7, 2 epochs on cpu in 2 s (evidence 0.5 s)",
+    ]
+
+
+def test_unknown_numbers_are_dashes():
+    shown = lines(result_table(result(small(), None, "map")))
+    assert shown[2] == "l[1] F-FC 420 0.0751, 0.0751 10.74, 10.74 – – –"
+    assert shown[-2] == "train: accuracy 99.00 %, NLL 0.01 nats, negative log evidence per example – nats"
+
+
+def test_norm_may_be_one_number_for_the_candidate():
+    found = result(small(), {"l[1]": [0.4, 0.6]})
+    found["layers"][0]["candidates"][0]["weight_norm_sq"] = 1.25
+    assert lines(result_table(found))[2] == "l[1] F-FC 420 0.0751, 0.0751 1.25 16 0.32 40.00 %"
+
+
+@pytest.mark.parametrize("table", [compile_table(small()), result_table(result(small(), None, "map"))])
+def test_nothing_is_cut_off_on_a_narrow_terminal(table):
+    assert not [words for words in printed(table, width=80) if any("…" in word for word in words)]
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1.5 * 2**20, "1.5 MiB"),
+        (2**33, "8.0 GiB"),
+        (2**60, "1048576.0 TiB"),
+    ],
+)
+def test_sizes(size, words):
+    assert size_text(size) == words
