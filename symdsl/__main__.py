@@ -1,0 +1,6 @@
+"""`python -m symdsl`."""
+
+from symdsl.cli import main
+
+if __name__ == "__main__":
+    main(prog_name="symdsl")

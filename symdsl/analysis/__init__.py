@@ -1,0 +1,1 @@
+"""Tree to facts, one pass a file."""

@@ -1,0 +1,210 @@
+"""The passes, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from symdsl.analysis.checks import check_lets, check_network, check_search, check_twins
+from symdsl.analysis.dataset import DataFacts, analyse_data
+from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft
+from symdsl.analysis.expressions import evaluate
+from symdsl.analysis.facts import Candidate, Facts, Layer, Network, Node, ParameterTensor
+from symdsl.analysis.kinds import KINDS
+from symdsl.analysis.names import Definitions, Scope, define, unique, unknown
+from symdsl.analysis.priors import Rules, read_rules
+from symdsl.analysis.search import analyse_search
+from symdsl.analysis.shapes import walk
+from symdsl.analysis.symmetry import default_init_scale
+from symdsl.analysis.values import Applied, Located
+from symdsl.catalog.networks import NORMAL
+from symdsl.catalog.searches import SEARCH
+from symdsl.diagnostics import Collector
+from symdsl.language import ast
+
+
+def analyse(program: ast.Program, name: str, collector: Collector) -> Facts | None:
+    """Find out everything a spec says.
+
+    Args:
+        program: the tree, without imports.
+        name: of the spec; the empty text for that of its network.
+        collector: receives errors and warnings.
+
+    Returns:
+        The facts, or nothing if there was an error.
+    """
+    definitions = define(program, collector)
+    dataset = _Dataset(definitions)
+    scope = Scope(collector, definitions.lets, evaluate, {"classes": dataset.classes, "channels": dataset.channels})
+    dataset.scope = scope
+    found = dataset.facts()
+    drafts, title = _network(definitions, scope, found)
+    rules = read_rules(definitions.priors, scope)
+    search = analyse_search(definitions.search, program.span, scope)
+    _check_unused_lets(scope)
+    layers = [draft for draft in drafts if isinstance(draft, LayerDraft)]
+    check_twins(layers, collector)
+    if collector.failed or found is None or search is None or definitions.network is None:
+        check_lets(scope, program.span.source)
+        return None
+    network = Network(title, tuple(_finished(draft, rules) for draft in drafts))
+    rules.report_idle(layers)
+    check_network(network, definitions.network.name.span, collector)
+    spans = {setting.name.text: setting.span for setting in definitions.search}
+    check_search(search, spans, definitions.network.name.span, collector)
+    check_lets(scope, program.span.source)
+    return None if collector.failed else Facts(name or title, found.data, network, search)
+
+
+@attrs.define
+class _Dataset:
+    """The data, analysed when first asked for: a `let` may use what they define, and they may use `let`s."""
+
+    definitions: Definitions
+    scope: Scope | None = None
+    _asked: bool = False
+    _facts: DataFacts | None = None
+
+    def facts(self) -> DataFacts | None:
+        """The facts, unless something is wrong with them."""
+        if not self._asked and self.definitions.data is not None and self.scope is not None:
+            self._asked = True
+            self._facts = analyse_data(self.definitions.data, self.scope)
+        return self._facts
+
+    def classes(self) -> int | None:
+        """Classes, or target columns."""
+        found = self.facts()
+        return found.data.classes if found else None
+
+    def channels(self) -> int | None:
+        """Channels of an example."""
+        found = self.facts()
+        return found.data.channels if found else None
+
+
+# ---------------------------------------------------------------- networks
+
+
+def _network(definitions: Definitions, scope: Scope, found: DataFacts | None) -> tuple[tuple[Draft, ...], str]:
+    node = definitions.network
+    if node is None:
+        return (), ""
+    data = found.data if found else None
+    if isinstance(node, ast.Network):
+        return walk(node, scope, data), node.name.text
+    template = definitions.templates.get(node.template.name.text)
+    if template is None:
+        called = node.template.name
+        unknown("E307", "network", called.text, called.span, definitions.templates, scope.collector)
+        return (), node.name.text
+    local = _parameters(template, node.template, scope)
+    return walk(attrs.evolve(template, name=node.name), scope.inside(local), data), node.name.text
+
+
+def _parameters(template: ast.Network, call: ast.Call, scope: Scope) -> dict[str, Located | None]:
+    """What the parameters of a template stand for; `None` for what is wrong, which is reported."""
+    parameters = unique(template.parameters or (), "a parameter", scope.collector)
+    values: dict[str, Located | None] = {}
+    for index, argument in enumerate(call.arguments or ()):
+        name = _parameter(index, argument, tuple(parameters), call, scope)
+        value = evaluate(argument.value, scope)
+        if name in values:
+            scope.collector.report("E308", argument.span, f"`{name}` is given twice", label="second time")
+        elif name is not None:
+            values[name] = value
+    for name, parameter in parameters.items():
+        if name not in values and isinstance(parameter, ast.Parameter):
+            values[name] = _default(parameter, call, scope)
+    return values
+
+
+def _parameter(index: int, argument: ast.Argument, names: Sequence[str], call: ast.Call, scope: Scope) -> str | None:
+    if argument.name is not None:
+        if argument.name.text in names:
+            return argument.name.text
+        name = argument.name
+        where = f" of `{call.name.text}`"
+        unknown("E303", "parameter", name.text, name.span, names, scope.collector, where)
+        return None
+    if index < len(names):
+        return names[index]
+    message = f"`{call.name.text}` has {len(names)} parameters, found one more"
+    scope.collector.report("E403", argument.span, message, label="one too many")
+    return None
+
+
+def _default(parameter: ast.Parameter, call: ast.Call, scope: Scope) -> Located | None:
+    if parameter.default is not None:
+        return evaluate(parameter.default, scope)
+    message = f"`{call.name.text}` needs `{parameter.name.text}`"
+    notes = [(parameter.name.span, "asked for here")]
+    scope.collector.report("E403", call.span, message, notes=notes)
+    return None
+
+
+# ---------------------------------------------------------------- drafts to facts
+
+
+def _finished(draft: Draft, rules: Rules) -> Node:
+    if not isinstance(draft, LayerDraft):
+        return draft
+    preserved = [candidate.kind.preserves(draft.site) for candidate in draft.candidates]
+    named = zip(draft.candidate_names, draft.candidates, preserved, strict=True)
+    return Layer(
+        name=draft.name,
+        in_shape=draft.in_shape,
+        out_shape=draft.out_shape,
+        stride=draft.stride,
+        candidates=tuple(
+            _candidate(name, one, draft, own, default_init_scale(own, preserved), rules) for name, one, own in named
+        ),
+        bias=rules.of_bias(draft),
+        activations=draft.activations,
+        span=draft.span,
+    )
+
+
+def _candidate(
+    name: str, draft: CandidateDraft, layer: LayerDraft, preserves: tuple[str, ...], scale: float, rules: Rules
+) -> Candidate:
+    site = layer.site
+    tensors = tuple(
+        ParameterTensor(one.name, one.shape, one.left, one.right, rules.of(layer, draft, one.name))
+        for one in draft.kind.tensors(site, draft.arguments)
+    )
+    return Candidate(
+        name=name,
+        kind=draft.kind.name,
+        arguments=tuple(draft.arguments.items()),
+        init_scale=scale if draft.init_scale is None else draft.init_scale,
+        tensors=tensors,
+        preserves=preserves,
+        multiply_adds=draft.kind.multiply_adds(site, draft.arguments),
+        span=draft.span,
+    )
+
+
+# ---------------------------------------------------------------- names in lets
+
+
+def _check_unused_lets(scope: Scope) -> None:
+    """Evaluate what nothing asked for: its errors are errors all the same, and its names must stand for something."""
+    for name, let in scope.lets.items():
+        if name in scope.used:
+            continue
+        value = scope.let(ast.Word(name, let.name.span))
+        if value is not None:
+            _check_words(value, scope)
+
+
+def _check_words(value: Located, scope: Scope) -> None:
+    nested = value.value if isinstance(value.value, tuple) else (value,)
+    for one in nested:
+        if isinstance(one.value, Applied) and one.value.name not in _WORDS:
+            unknown("E301", "name", one.value.name, one.value.name_span, (*scope.names, *_WORDS), scope.collector)
+
+
+_WORDS = frozenset({*KINDS, NORMAL.name, *NORMAL.words(), *SEARCH.words()})

@@ -1,0 +1,117 @@
+"""What an `.npz` file holds, from the headers of its arrays; only labels are read whole."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import attrs
+
+from symdsl.catalog.data import Outline
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_NAMES = ("x_train", "y_train", "x_test", "y_test")
+
+
+class BadArraysError(Exception):
+    """The file cannot be used; the message says why."""
+
+
+@attrs.frozen
+class _Header:
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def read_outline(path: str, task: str) -> Outline:
+    """The outline of the dataset in a file.
+
+    Args:
+        path: the file, relative to the working directory; `~` is the home directory.
+        task: `classification`, `regression`, or `auto`: by the type of the targets.
+
+    Raises:
+        BadArraysError: if it is missing, damaged, or its arrays do not belong together.
+    """
+    try:
+        return _read(Path(path).expanduser(), task)
+    except FileNotFoundError as error:
+        raise BadArraysError(f"there is no file `{path}`") from error
+    except (OSError, RuntimeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise BadArraysError(f"`{path}` is not a readable .npz file: save it again with `numpy.savez`") from error
+
+
+def _read(path: Path, task: str) -> Outline:
+    with zipfile.ZipFile(path) as archive:
+        missing = [name for name in _NAMES if f"{name}.npy" not in archive.namelist()]
+        if missing:
+            raise BadArraysError(f"`{path}` lacks `{missing[0]}`; it must hold {', '.join(_NAMES)}")
+        headers = {name: _header(archive, name) for name in _NAMES}
+        _check_lengths(headers)
+        channels, height, width = _image(headers["x_train"])
+        chosen = _task(headers["y_train"], task)
+        outline = Outline(channels, height, width, 1, headers["x_train"].shape[0], headers["x_test"].shape[0], chosen)
+        return attrs.evolve(outline, classes=_classes(archive, headers["y_train"], chosen))
+
+
+def _header(archive: zipfile.ZipFile, name: str) -> _Header:
+    from numpy.lib import format
+
+    with archive.open(f"{name}.npy") as file:
+        version = format.read_magic(file)
+        read = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    if dtype.kind not in "fiu":
+        raise BadArraysError(f"`{name}` must hold numbers, found {dtype}")
+    return _Header(tuple(shape), dtype)
+
+
+def _check_lengths(headers: dict[str, _Header]) -> None:
+    for part in ("train", "test"):
+        x, y = headers[f"x_{part}"].shape, headers[f"y_{part}"].shape
+        if not x or not y or x[0] != y[0] or x[0] == 0:
+            raise BadArraysError(
+                f"`x_{part}` {x} and `y_{part}` {y} must have the same number of examples, at least one"
+            )
+
+
+def _image(header: _Header) -> tuple[int, int, int]:
+    if len(header.shape) not in (3, 4) or 0 in header.shape:
+        raise BadArraysError(f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(header.shape)}")
+    channels = header.shape[1] if len(header.shape) == 4 else 1
+    return channels, header.shape[-2], header.shape[-1]
+
+
+def _task(header: _Header, task: str) -> Literal["classification", "regression"]:
+    whole = header.dtype.kind in "iu"
+    if task == "classification" and not whole:
+        raise BadArraysError(f"class labels must be whole numbers, but `y_train` holds {header.dtype}")
+    if task == "regression" and whole:
+        raise BadArraysError(f"regression targets must be floats, but `y_train` holds {header.dtype}")
+    return "classification" if whole else "regression"
+
+
+def _classes(archive: zipfile.ZipFile, header: _Header, task: str) -> int:
+    if len(header.shape) > (1 if task == "classification" else 2):
+        raise BadArraysError(f"`y_train` has {len(header.shape)} axes, too many for {task}")
+    if task == "regression":
+        return max(1, header.shape[1]) if len(header.shape) == 2 else 1
+    labels = _labels(archive)
+    if labels.min() < 0:
+        raise BadArraysError(f"`y_train` holds the label {labels.min()}; classes are numbered from 0")
+    if labels.max() < 1:
+        raise BadArraysError("`y_train` holds a single class")
+    return int(labels.max()) + 1
+
+
+def _labels(archive: zipfile.ZipFile) -> NDArray[Any]:
+    from numpy.lib import format
+
+    with archive.open("y_train.npy") as file:
+        labels: NDArray[Any] = format.read_array(file, allow_pickle=False)
+    return labels

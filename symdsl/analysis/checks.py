@@ -1,0 +1,77 @@
+"""Checks of what fits together but is hardly meant, and of what is too large."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from symdsl.analysis.drafts import LayerDraft
+from symdsl.analysis.facts import FactorSize, Layer, Lift, Network, Node, Search
+from symdsl.analysis.names import Scope
+from symdsl.diagnostics import Collector, Span
+from symdsl.groups import GROUPS
+
+_MOST_PARAMETERS = 10**10
+_MOST_CURVATURE_BYTES = 8 * 2**30
+_BYTES = 4
+
+
+def check_lets(scope: Scope, written: str) -> None:
+    """Warn of every `let` of the file itself that nothing asked for."""
+    for name, let in scope.lets.items():
+        if name not in scope.used and let.name.span.source == written:
+            scope.collector.report("W102", let.name.span, f"`{name}` is never used", help="drop it, or use it")
+
+
+def check_twins(layers: Sequence[LayerDraft], collector: Collector) -> None:
+    """Warn of candidates that are the same."""
+    for layer in layers:
+        first: dict[str, Span] = {}
+        for candidate in layer.candidates:
+            span = first.setdefault(candidate.label, candidate.span)
+            if span != candidate.span:
+                message = f"`{layer.name}` has the candidate `{candidate.label}` twice"
+                collector.report("W101", candidate.span, message, label="again", notes=[(span, "first")])
+
+
+def check_network(network: Network, place: Span, collector: Collector) -> None:
+    """Refuse what is too large to build; warn of broken groups and of curvature that would not fit in memory."""
+    parameters = sum(node.parameters for node in network.nodes if isinstance(node, Layer))
+    if parameters > _MOST_PARAMETERS:
+        message = f"`{network.name}` has {parameters:,} parameters; the limit is {_MOST_PARAMETERS:,}"
+        collector.report("E210", place, message, help="make maps or channels smaller, or use factored kinds")
+    for node in network.nodes:
+        _check_group(node, collector)
+        _check_memory(node, collector)
+
+
+def _check_group(node: Node, collector: Collector) -> None:
+    if not isinstance(node, Lift):
+        return
+    group, shape = GROUPS[node.out_shape.group], node.in_shape
+    if group.needs_square and shape.height != shape.width:
+        message = f"{group.moves} do not map a {shape.height}x{shape.width} image to itself: `{group.name}` is broken"
+        collector.report("W103", node.span, message, help="make the image square with `pad` or `crop`")
+
+
+def _check_memory(node: Node, collector: Collector) -> None:
+    if not isinstance(node, Layer):
+        return
+    tensors = [tensor for candidate in node.candidates for tensor in candidate.tensors]
+    size = _BYTES * sum(_entries(tensor.left) + _entries(tensor.right) for tensor in tensors)
+    if size > _MOST_CURVATURE_BYTES:
+        message = f"the curvature factors of `{node.name}` take {size / 2**30:,.1f} GiB"
+        collector.report("W105", node.span, message, help="`F-FC` or a smaller map needs far less")
+
+
+def _entries(factor: FactorSize) -> int:
+    return factor.blocks * factor.side**2
+
+
+def check_search(search: Search, spans: Mapping[str, Span], place: Span, collector: Collector) -> None:
+    """Warn of a search that ends before it takes an evidence step."""
+    first = search.burnin + search.every
+    if first <= search.epochs:
+        return
+    span = next((spans[key] for key in ("epochs", "burnin", "every") if key in spans), place)
+    message = f"the search ends after epoch {search.epochs}, before its first evidence step at epoch {first}"
+    collector.report("W104", span, message, help="raise `epochs`, or lower `burnin` or `every`")

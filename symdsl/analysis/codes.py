@@ -1,0 +1,414 @@
+"""Every diagnostic code: what it means, and an example each of a spec that has it and one that does not."""
+
+from __future__ import annotations
+
+import attrs
+
+from symdsl.diagnostics import RunError, listing, suggest
+
+
+@attrs.frozen
+class Code:
+    """A diagnostic code.
+
+    Attributes:
+        code: letter and number.
+        title: what is wrong, in a few words.
+        paragraph: why it is, and what to do.
+        bad: lines of a spec, or a command, that have it.
+        good: the same without it.
+    """
+
+    code: str
+    title: str
+    paragraph: str
+    bad: str
+    good: str
+
+
+def explanation(code: str) -> str:
+    """What a code means, as `symdsl explain` prints it.
+
+    Raises:
+        RunError: if there is no such code.
+    """
+    found = CODES.get(code.upper())
+    if found is None:
+        near = suggest(code.upper(), CODES)
+        hint = f"did you mean `{near}`?" if near else f"there are {listing(CODES)}"
+        raise RunError(f"there is no diagnostic `{code}`: {hint}")
+    examples = f"Wrong:\n\n{_shown(found.bad)}\n\nRight:\n\n{_shown(found.good)}"
+    return f"{found.code}: {found.title}\n\n{found.paragraph}\n\n{examples}"
+
+
+def _shown(example: str) -> str:
+    return "\n".join(f"    {line}" for line in example.split("\n"))
+
+
+_TABLE = (
+    Code(
+        "E101",
+        "a file cannot be read",
+        "The spec, or a file that it imports, is missing, is a folder, or may not be read. Paths of imports "
+        "are relative to the file that imports.",
+        'import "blocks/pyramyd.sym"',
+        'import "blocks/pyramid.sym"',
+    ),
+    Code(
+        "E102",
+        "a file is not UTF-8",
+        "Specs are UTF-8 text. The message says which byte is not; save the file again in that encoding.",
+        "a file saved as UTF-16",
+        "the same file saved as UTF-8",
+    ),
+    Code(
+        "E103",
+        "a file is too large",
+        "A spec has at most 10 MiB. Whatever is larger is hardly a spec, and would take long to say so.",
+        "a data file given for a spec",
+        "a spec",
+    ),
+    Code(
+        "E104",
+        "the text does not follow the grammar",
+        "Something else was expected at this place. Reading goes on at the next statement, item or line, so "
+        "that one run shows all such places; what the spec means is only checked once it can be read.",
+        "layer l1: F-FC CONV(3) -> 4",
+        "layer l1: F-FC + CONV(3) -> 4",
+    ),
+    Code(
+        "E105",
+        "nested too deep",
+        "Expressions and blocks can be nested only so deep, so that any text can be read within bounds.",
+        "let a = " + "(1, " * 200 + "2" + ")" * 200,
+        "let a = (1, (1, 2))",
+    ),
+    Code(
+        "E106",
+        "an import leaves its folder",
+        "A file may import what lies in its own folder or below, so that a folder of specs can be moved and "
+        "shared whole. Links are followed before this is checked. A text that is not a file has no folder and "
+        "cannot import.",
+        'import "../other/pyramid.sym"',
+        'import "blocks/pyramid.sym"',
+    ),
+    Code(
+        "E107",
+        "a circular import",
+        "A file imports itself, directly or by way of others. Move what both need to a third file.",
+        'import "this.sym"',
+        'import "blocks/pyramid.sym"',
+    ),
+    Code(
+        "E201",
+        "a stride that does not divide the map",
+        "A strided layer keeps one of `stride` x `stride` phases of its output. For the phases to be alike, "
+        "the stride must divide both sides of the map.",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4 stride 3\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4 stride 2\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E202",
+        "a kernel that does not fit",
+        "Kernels have a centre, so their size is odd. Convolutions are circular and may wrap round the map "
+        "once: a side of n takes kernels up to 2n - 1. So a kernel of 3 fits a 2x2 map, but not a 1x1 map.",
+        "input image(1, 8, 8)\nlayer l1: CONV(4) -> 4\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: CONV(5) -> 4\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E203",
+        "a group kind on a map of another group",
+        "`GCONV` moves the elements of a group among themselves. It needs a map that `lift` has copied to all "
+        "elements of that group.",
+        "input image(1, 8, 8)\nlayer l1: GCONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlift p4\nlayer l1: GCONV(3) -> 4\nproject max\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E204",
+        "an image where a vector is, or a vector where an image is",
+        "After `flatten` there are no positions left: no convolution, stride, `lift` or `pool` can follow, "
+        "and there is nothing more to flatten.",
+        "input image(1, 8, 8)\nflatten\nlayer l1: CONV(3) -> 4\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E205",
+        "`project` without `lift`",
+        "`project` reduces over the elements of a group. A plain map has none.",
+        "input image(1, 8, 8)\nproject max\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E206",
+        "a map lifted twice",
+        "A lifted map has a copy for every element of the group already.",
+        "input image(1, 8, 8)\nlift p4\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E207",
+        "a network that does not end in the classes",
+        "What comes out of a network is one number a class (or a target, for regression): a vector, so "
+        "`flatten` comes before it, of as many channels as the data have classes.",
+        "input image(1, 8, 8)\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E208",
+        "a network that reads other images than the data deliver",
+        "`input` states channels, height and width of the images after all transforms.",
+        "data digits(size = 16)\ninput image(1, 8, 8)\nflatten\nlayer h: FC -> classes",
+        "data digits(size = 16)\ninput image(1, 16, 16)\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E210",
+        "a network too large to build",
+        "A network has at most 10^10 parameters. Factored kinds and smaller maps need far fewer.",
+        "input image(1, 8, 8)\nlayer l1: FC -> 2000000\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: FC -> 20\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E211",
+        "a network without its one `input`",
+        "A network begins with `input`, and has one only.",
+        "network n {\n  flatten\n}",
+        "network n {\n  input image(1, 8, 8)\n  flatten\n  layer h: FC -> classes\n}",
+    ),
+    Code(
+        "E301",
+        "an unknown name",
+        "The name is no `let`, no parameter of the network, none of `classes` and `channels`, and no word of "
+        "the language at this place.",
+        "let width = 4\nlet double = 2*widht",
+        "let width = 4\nlet double = 2*width",
+    ),
+    Code(
+        "E302",
+        "an unknown kind",
+        "Kinds are written as the papers write them, in capitals.",
+        "input image(1, 8, 8)\nlayer l1: KONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E303",
+        "an unknown argument or key",
+        "What is called has no argument, or the block no key, of that name.",
+        "search {\n  epoch = 10\n}",
+        "search {\n  epochs = 10\n}",
+    ),
+    Code(
+        "E304",
+        "an unknown data source, transform or input",
+        "The first word after `data` names a source, those after `|>` transforms; `input` takes an `image`.",
+        "data digits |> standardise",
+        "data digits |> standardize",
+    ),
+    Code(
+        "E305",
+        "an unknown group",
+        "`lift` takes the name of a group that acts on the pixel grid.",
+        "input image(1, 8, 8)\nlift p5\nproject max\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E306",
+        "an unknown activation",
+        "What follows `|>` after a layer is an activation that acts on every number by itself.",
+        "input image(1, 8, 8)\nflatten\nlayer h1: FC -> 8 |> rleu\nlayer h2: FC -> classes",
+        "input image(1, 8, 8)\nflatten\nlayer h1: FC -> 8 |> relu\nlayer h2: FC -> classes",
+    ),
+    Code(
+        "E307",
+        "an unknown network",
+        "What stands after `=` is a network with parameters, of this file or of one that it imports.",
+        "network n = pyramid(4)",
+        "network p(width) {\n"
+        "  input image(1, 8, 8)\n"
+        "  flatten\n"
+        "  layer h1: FC -> width\n"
+        "  layer h2: FC -> classes\n"
+        "}\n"
+        "network n = p(4)",
+    ),
+    Code(
+        "E308",
+        "something defined twice",
+        "Names of `let`s, of networks, of the layers of one network, keys and arguments are given once; a "
+        "spec has one `data`, one `search`, and one network to build.",
+        "let width = 4\nlet width = 8",
+        "let width = 4\nlet height = 8",
+    ),
+    Code(
+        "E309",
+        "a name defined by itself",
+        "The value of a `let` asks for itself, directly or by way of others.",
+        "let a = b + 1\nlet b = a",
+        "let a = b + 1\nlet b = 1",
+    ),
+    Code(
+        "E310",
+        "an override of nothing",
+        "`--set` changes a `let`, a parameter given where a network is instantiated, `data.KEY` or "
+        "`search.KEY`. `data.KEY` is an argument of the source, or of the one transform that has it.",
+        "symdsl check specs/digits.sym --set widht=8",
+        "symdsl check specs/digits.sym --set width=8",
+    ),
+    Code(
+        "E311",
+        "no data or no network",
+        "A spec says what to learn from, and has a network to build: one without parameters, or one "
+        "instantiated with `=`.",
+        "network p(width) {\n  input image(1, 8, 8)\n  flatten\n  layer h1: FC -> width\n  layer h2: FC -> classes\n}",
+        "network p(width) {\n"
+        "  input image(1, 8, 8)\n"
+        "  flatten\n"
+        "  layer h1: FC -> width\n"
+        "  layer h2: FC -> classes\n"
+        "}\n"
+        "network n = p(4)",
+    ),
+    Code(
+        "E401",
+        "a value of the wrong type",
+        "The message says what was expected and what was found.",
+        'search {\n  epochs = "ten"\n}',
+        "search {\n  epochs = 10\n}",
+    ),
+    Code(
+        "E402",
+        "a value out of range",
+        "The message says the bounds.",
+        "search {\n  epochs = 0\n}",
+        "search {\n  epochs = 10\n}",
+    ),
+    Code(
+        "E403",
+        "too few or too many",
+        "Arguments, or values taken apart by `repeat`, that are missing or one too many.",
+        "input image(1, 8, 8)\nlayer l1: CONV -> 4\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E404",
+        "arithmetic without a result",
+        "A division by zero, or a number too large to be one.",
+        "let a = 1/0",
+        "let a = 1/2",
+    ),
+    Code(
+        "E405",
+        "a network too long",
+        "`repeat` makes at most 10,000 items, so that checking a spec ends soon.",
+        "let ten = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\ninput image(1, 8, 8)\n"
+        + "".join("  " * depth + f"repeat ten as i{depth} {{\n" for depth in range(5))
+        + "          layer: FC -> 1\n"
+        + "".join("  " * depth + "}\n" for depth in reversed(range(5)))
+        + "flatten\nlayer h: FC -> classes",
+        "let ten = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
+        "input image(1, 8, 8)\n"
+        "repeat ten as i {\n"
+        "  layer: FC -> 1 + i\n"
+        "}\n"
+        "flatten\n"
+        "layer h: FC -> classes",
+    ),
+    Code(
+        "E406",
+        "a word that is not one of those possible",
+        "The message lists the words that can stand here.",
+        "data digits |> quadrants(label = bth)\ninput image(1, 16, 16)\nflatten\nlayer h: FC -> classes",
+        "data digits |> quadrants(label = both)\ninput image(1, 16, 16)\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "E501",
+        "a prior that matches nothing",
+        "A selector is `layer.kind`, `layer.kind.tensor` or `layer.bias`, where `*` stands for any letters. "
+        "No parameter of the network is so called.",
+        "prior {\n  *.CONV ~ normal(precision = 2)\n}",
+        "prior {\n  *.FC ~ normal(precision = 2)\n}",
+    ),
+    Code(
+        "E502",
+        "two priors of the same reach",
+        "The most specific prior wins: every part spelt out counts more than one with a `*`. These two are "
+        "equally specific for one parameter.",
+        "prior {\n  h.* ~ normal(precision = 2)\n  *.FC ~ normal(precision = 3)\n}",
+        "prior {\n  h.* ~ normal(precision = 2)\n  h.FC ~ normal(precision = 3)\n}",
+    ),
+    Code(
+        "E503",
+        "a prior not determined once",
+        "A normal prior takes exactly one of `precision`, `variance` and `std`.",
+        "prior {\n  *.FC ~ normal(precision = 2, std = 1)\n}",
+        "prior {\n  *.FC ~ normal(std = 1)\n}",
+    ),
+    Code(
+        "E601",
+        "a data file that cannot be used",
+        "`arrays` reads an .npz file with `x_train`, `y_train`, `x_test` and `y_test`: images [n, c, h, w] or "
+        "[n, h, w], and whole numbers for classes or floats for regression. Its path is relative to the "
+        "working directory.",
+        'data arrays("missing.npz")',
+        'data arrays("mine.npz")',
+    ),
+    Code(
+        "E602",
+        "a transform that does not fit the data",
+        "The message says what the transform needs and what the data have at this place.",
+        "data digits |> pad(4)",
+        "data digits(size = 4) |> pad(8)",
+    ),
+    Code(
+        "W101",
+        "a candidate twice",
+        "Two candidates of a layer that are the same share the work and tell nothing.",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) + CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) + CONV(5) -> 4\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "W102",
+        "a `let` that nothing uses",
+        "Perhaps a name was misspelt where it was meant.",
+        "let width = 4",
+        "let epochs = 4\nsearch {\n  epochs = epochs\n}",
+    ),
+    Code(
+        "W103",
+        "a group that the input size breaks",
+        "A quarter turn maps only square images to images of the same shape. The network can be built, but "
+        "nothing in it is equivariant to the group.",
+        'data arrays("wide.npz")\ninput image(1, 4, 6)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes',
+        'data arrays("wide.npz") |> pad(6)\n'
+        "input image(1, 6, 6)\n"
+        "lift p4\n"
+        "project max\n"
+        "flatten\n"
+        "layer h: FC -> classes",
+    ),
+    Code(
+        "W104",
+        "a search that never reaches its first evidence step",
+        "The first evidence step comes at epoch `burnin + every`. If the search ends before, no structure is learned.",
+        "search {\n  epochs = 2\n}",
+        "search {\n  epochs = 2\n  every = 1\n}",
+    ),
+    Code(
+        "W105",
+        "curvature factors that take much memory",
+        "The Kronecker factors of this layer's curvature take more than 8 GiB. A dense kind needs a square "
+        "matrix of the size of a whole map; factored kinds and convolutions need far less.",
+        "input image(1, 8, 8)\nlayer l1: FC -> 1000\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: F-FC -> 100\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "W106",
+        "`flatten` of a lifted map",
+        "The elements of the group become channels that later layers can tell apart, so what they compute is "
+        "not invariant to the group.",
+        "input image(1, 8, 8)\nlift p4\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
+    ),
+)
+
+CODES: dict[str, Code] = {code.code: code for code in _TABLE}
+"""Every code, in order."""

@@ -1,0 +1,69 @@
+"""Candidates and layers between the passes: shapes are known, priors are not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import attrs
+
+from symdsl.analysis.facts import Flatten, Input, Lift, Pool, Prior, Project, Shape, Value
+from symdsl.analysis.kinds import Kind, Site, label
+from symdsl.diagnostics import Span
+
+
+@attrs.frozen
+class CandidateDraft:
+    """A candidate without its priors.
+
+    Attributes:
+        kind: from the table.
+        arguments: all of them, `init_scale` aside.
+        init_scale: as given, if it is.
+        prior: as written at the candidate, if it is.
+        span: where the spec names it.
+    """
+
+    kind: Kind
+    arguments: dict[str, Value]
+    init_scale: float | None
+    prior: Prior | None
+    span: Span
+
+    @property
+    def label(self) -> str:
+        """The kind with its arguments."""
+        return label(self.kind, self.arguments)
+
+
+@attrs.frozen
+class LayerDraft:
+    """A layer without priors; `name` and shapes as in `facts.Layer`."""
+
+    name: str
+    in_shape: Shape
+    out_shape: Shape
+    stride: int
+    candidates: tuple[CandidateDraft, ...]
+    activations: tuple[str, ...]
+    span: Span
+
+    @property
+    def site(self) -> Site:
+        """What its candidates read and write."""
+        return Site(self.in_shape, self.out_shape)
+
+    @property
+    def candidate_names(self) -> tuple[str, ...]:
+        """One name a candidate: the kind; with arguments where the layer has the kind twice; numbered if need be."""
+        kinds = [candidate.kind.name for candidate in self.candidates]
+        names = [one.label if kinds.count(one.kind.name) > 1 else one.kind.name for one in self.candidates]
+        return tuple(_numbered(names, index) for index in range(len(names)))
+
+
+def _numbered(names: Sequence[str], index: int) -> str:
+    before = names[:index].count(names[index])
+    return f"{names[index]} #{before + 1}" if before else names[index]
+
+
+Draft: TypeAlias = Input | Lift | LayerDraft | Project | Pool | Flatten

@@ -1,0 +1,123 @@
+"""Expressions: from trees to values, within limits."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Iterable
+
+from symdsl.analysis.names import Scope, unknown
+from symdsl.analysis.values import Applied, Given, Located, Plain, describe, is_number
+from symdsl.diagnostics import Span
+from symdsl.language import ast
+
+_LARGEST = 2**63 - 1
+
+_Number = int | float
+
+
+def _divide(left: _Number, right: _Number) -> _Number:
+    """Whole where the division of whole numbers leaves no rest."""
+    if isinstance(left, int) and isinstance(right, int) and left % right == 0:
+        return left // right
+    return left / right
+
+
+_OPERATORS: dict[str, Callable[[_Number, _Number], int | float | bool]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": _divide,
+    "%": operator.mod,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+FUNCTIONS = {"floor": math.floor, "ceil": math.ceil}
+"""Functions of one number."""
+
+
+def evaluate(node: ast.Expression, scope: Scope) -> Located | None:
+    """The value of an expression; nothing if it has none, which is reported."""
+    match node:
+        case ast.Number(value) | ast.Text(value) | ast.Flag(value):
+            return Located(value, node.span)
+        case ast.List(items) | ast.Tuple(items):
+            values = [evaluate(item, scope) for item in items]
+            found = tuple(value for value in values if value is not None)
+            return Located(found, node.span) if len(found) == len(values) else None
+        case ast.Call():
+            return _call(node, scope)
+        case ast.Negative(operand):
+            return _arithmetic("-", [Located(0, node.span), evaluate(operand, scope)], node.span, scope)
+        case ast.Binary(symbol, left, right):
+            return _arithmetic(symbol, [evaluate(left, scope), evaluate(right, scope)], node.span, scope)
+
+
+def _call(node: ast.Call, scope: Scope) -> Located | None:
+    if node.name.text in scope.names:
+        if node.arguments is None:
+            return scope.look_up(node.name)
+        scope.collector.report("E401", node.name.span, f"`{node.name.text}` is a value and takes no arguments")
+        return None
+    arguments = given(node.arguments or (), scope)
+    if arguments is None:
+        return None
+    if node.name.text in FUNCTIONS and node.arguments is not None:
+        return _function(node, arguments, scope)
+    return Located(Applied(node.name.text, node.name.span, arguments), node.span)
+
+
+def given(arguments: Iterable[ast.Argument], scope: Scope) -> tuple[Given, ...] | None:
+    """The values of arguments; nothing if one has none."""
+    values = [(one, evaluate(one.value, scope)) for one in arguments]
+    found = tuple(Given(one.name, value, one.span) for one, value in values if value is not None)
+    return found if len(found) == len(values) else None
+
+
+def _function(node: ast.Call, arguments: tuple[Given, ...], scope: Scope) -> Located | None:
+    if len(arguments) != 1 or arguments[0].name is not None:
+        scope.collector.report("E403", node.span, f"`{node.name.text}` takes one number")
+        return None
+    number = _operand(arguments[0].value, scope)
+    return None if number is None else Located(FUNCTIONS[node.name.text](number), node.span)
+
+
+def _arithmetic(symbol: str, operands: list[Located | None], span: Span, scope: Scope) -> Located | None:
+    numbers = [None if one is None else _operand(one, scope) for one in operands]
+    left, right = numbers
+    if left is None or right is None:
+        return None
+    if right == 0 and symbol in "/%":
+        scope.collector.report("E404", span, f"`{left} {symbol} {right}` divides by zero")
+        return None
+    result = _OPERATORS[symbol](left, right)
+    if abs(result) > _LARGEST and (isinstance(result, int) or math.isinf(result)):
+        scope.collector.report("E404", span, f"`{left} {symbol} {right}` overflows")
+        return None
+    return Located(result, span)
+
+
+def _operand(operand: Located, scope: Scope) -> _Number | None:
+    value = operand.value
+    if is_number(value):
+        assert isinstance(value, int | float), "a number is an int or a float"
+        return value
+    if not unknown_name(operand, scope):
+        scope.collector.report(
+            "E401", operand.span, f"arithmetic needs numbers, found {describe(value)}", label="not a number"
+        )
+    return None
+
+
+def unknown_name(operand: Located, scope: Scope) -> bool:
+    """Whether a value is a bare name that stands for nothing; then it is reported."""
+    value: Plain = operand.value
+    if not isinstance(value, Applied) or value.arguments:
+        return False
+    unknown("E301", "name", value.name, operand.span, scope.names, scope.collector)
+    return True

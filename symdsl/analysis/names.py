@@ -1,0 +1,188 @@
+"""Names: what the statements of a spec define, each once, and what a name stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import attrs
+
+from symdsl.analysis.values import Located
+from symdsl.diagnostics import Collector, Fix, Span, listing, suggest
+from symdsl.language import ast
+
+
+@attrs.frozen
+class Definitions:
+    """The statements of a spec, sorted.
+
+    Attributes:
+        lets: by name, in order.
+        templates: networks with their items, by name.
+        network: the one network that is to be built, if exactly one is.
+        data: the data statement, if there is one.
+        priors: rules of all prior blocks.
+        search: settings of the search block, or none.
+    """
+
+    lets: Mapping[str, ast.Let]
+    templates: Mapping[str, ast.Network]
+    network: ast.Network | ast.Instance | None
+    data: ast.Data | None
+    priors: tuple[ast.Rule, ...]
+    search: tuple[ast.Setting, ...]
+
+
+def define(program: ast.Program, collector: Collector) -> Definitions:
+    """Sort statements by what they define; duplicates and missing ones are reported."""
+    statements = program.statements
+    lets = unique((one for one in statements if isinstance(one, ast.Let)), "`let`", collector)
+    networks = unique(
+        (one for one in statements if isinstance(one, ast.Network | ast.Instance)), "a network", collector
+    )
+    searches = [one for one in statements if isinstance(one, ast.Search)]
+    _only_one("search", searches, collector)
+    return Definitions(
+        lets={name: one for name, one in lets.items() if isinstance(one, ast.Let)},
+        templates={name: one for name, one in networks.items() if isinstance(one, ast.Network)},
+        network=_network(list(networks.values()), program.span, collector),
+        data=_data([one for one in statements if isinstance(one, ast.Data)], program.span, collector),
+        priors=tuple(rule for one in statements if isinstance(one, ast.Priors) for rule in one.rules),
+        search=searches[0].settings if searches else (),
+    )
+
+
+Named = ast.Let | ast.Network | ast.Instance | ast.Setting | ast.Parameter
+
+
+def unique(nodes: Iterable[Named], what: str, collector: Collector) -> dict[str, Named]:
+    """Nodes by name; a second one of a name is reported and left out."""
+    found: dict[str, Named] = {}
+    for node in nodes:
+        first = found.setdefault(node.name.text, node)
+        if first is not node:
+            report_twice(what, node.name, first.name.span, collector)
+    return found
+
+
+def report_twice(what: str, name: ast.Word, first: Span, collector: Collector) -> None:
+    """Report that `name` is defined a second time."""
+    collector.report(
+        "E308",
+        name.span,
+        f"`{name.text}` is defined twice as {what}",
+        label="second time",
+        notes=[(first, "first time")],
+    )
+
+
+def _network(networks: Sequence[Named], whole: Span, collector: Collector) -> ast.Network | ast.Instance | None:
+    instantiated = {one.template.name.text for one in networks if isinstance(one, ast.Instance)}
+    built = [one for one in networks if isinstance(one, ast.Instance) or _complete(one, instantiated)]
+    if not built:
+        templates = [one.name.text for one in networks]
+        help = f"write `network name = {templates[0]}(...)`" if templates else "write `network name { ... }`"
+        collector.report("E311", _beginning(whole), "there is no network to build", help=help)
+        return None
+    _only_one("network", built, collector)
+    first = built[0]
+    assert isinstance(first, ast.Network | ast.Instance), "only networks were given"
+    return first
+
+
+def _complete(node: Named, instantiated: set[str]) -> bool:
+    return isinstance(node, ast.Network) and not node.parameters and node.name.text not in instantiated
+
+
+def _data(found: Sequence[ast.Data], whole: Span, collector: Collector) -> ast.Data | None:
+    if not found:
+        collector.report("E311", _beginning(whole), "there is no `data` to learn from", help="write `data digits`")
+        return None
+    _only_one("data", found, collector)
+    return found[0]
+
+
+def _beginning(whole: Span) -> Span:
+    return Span(whole.source, whole.line, whole.column, whole.line, whole.column + 1)
+
+
+def _only_one(what: str, found: Sequence[Named | ast.Data | ast.Search], collector: Collector) -> None:
+    for extra in found[1:]:
+        collector.report(
+            "E308",
+            attrs.evolve(extra.span, end_line=extra.span.line, end_column=extra.span.column + len(what)),
+            f"there is more than one `{what}` in this spec",
+            label="one too many",
+            notes=[(found[0].span, "the first")],
+        )
+
+
+Evaluate = Callable[[ast.Expression, "Scope"], "Located | None"]
+
+
+@attrs.define
+class Scope:
+    """What names stand for at one place of a spec.
+
+    Attributes:
+        collector: receives errors.
+        lets: definitions by name; evaluated when first asked for.
+        evaluate: how.
+        builtins: names that the data define, found when first asked for.
+        local: names of the network's parameters and of `repeat`; `None` for what was reported already.
+        used: names of the `let`s that were asked for.
+    """
+
+    collector: Collector
+    lets: Mapping[str, ast.Let]
+    evaluate: Evaluate
+    builtins: Mapping[str, Callable[[], int | None]]
+    local: Mapping[str, Located | None] = attrs.field(factory=dict)
+    used: set[str] = attrs.field(factory=set)
+    _known: dict[str, Located | None] = attrs.field(factory=dict)
+    _open: list[str] = attrs.field(factory=list)
+
+    def inside(self, local: Mapping[str, Located | None]) -> Scope:
+        """The scope of a block that adds names of its own."""
+        return attrs.evolve(self, local={**self.local, **local}, used=self.used, known=self._known, open=self._open)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name that stands for something."""
+        return (*self.local, *self.lets, *self.builtins)
+
+    def look_up(self, name: ast.Word) -> Located | None:
+        """The value of a name that `names` holds, at the place where it is used."""
+        found = self._value(name)
+        return None if found is None else Located(found.value, name.span)
+
+    def _value(self, name: ast.Word) -> Located | None:
+        if name.text in self.local:
+            return self.local[name.text]
+        if name.text in self.lets:
+            self.used.add(name.text)
+            return self.let(name)
+        number = self.builtins[name.text]()
+        return None if number is None else Located(number, name.span)
+
+    def let(self, name: ast.Word) -> Located | None:
+        """The value of a `let`."""
+        if name.text in self._open:
+            self.collector.report("E309", self.lets[name.text].name.span, f"`{name.text}` is defined by itself")
+            return None
+        if name.text not in self._known:
+            self._open.append(name.text)
+            outside = attrs.evolve(self, local={}, used=self.used, known=self._known, open=self._open)
+            self._known[name.text] = self.evaluate(self.lets[name.text].value, outside)
+            self._open.pop()
+        return self._known[name.text]
+
+
+def unknown(
+    code: str, what: str, name: str, span: Span, known: Iterable[str], collector: Collector, where: str = ""
+) -> None:
+    """Report a name that stands for nothing, with the nearest that does, or all that do."""
+    words = list(dict.fromkeys(known))
+    near = suggest(name, words)
+    fix = Fix(f"replace by `{near}`", span, near) if near else None
+    help = f"did you mean `{near}`?" if near else f"there are {listing(words)}" if 0 < len(words) <= 20 else ""
+    collector.report(code, span, f"unknown {what} `{name}`{where}", help=help, fix=fix)

@@ -1,0 +1,174 @@
+"""Priors: what `normal(...)` means, and which rule reaches which parameter tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import cast
+
+import attrs
+
+from symdsl.analysis.drafts import CandidateDraft, LayerDraft
+from symdsl.analysis.expressions import evaluate, given
+from symdsl.analysis.facts import Prior
+from symdsl.analysis.kinds import KINDS, label
+from symdsl.analysis.names import Scope, unknown
+from symdsl.analysis.types import bind
+from symdsl.analysis.values import Applied, describe
+from symdsl.catalog.networks import NORMAL
+from symdsl.diagnostics import Span, listing
+from symdsl.language import ast
+
+BIAS = "bias"
+DEFAULT = Prior(precision=1.0, learned=True)
+
+_TO_PRECISION = {
+    "precision": lambda value: value,
+    "variance": lambda value: 1 / value,
+    "std": lambda value: value**-2,
+}
+
+
+def evaluate_prior(node: ast.Call, scope: Scope) -> Prior | None:
+    """What is written after `~`; nothing if it is wrong, which is reported."""
+    found = evaluate(node, scope)
+    if found is None:
+        return None
+    if not isinstance(found.value, Applied):
+        scope.collector.report("E401", found.span, f"a prior must be `normal(...)`, found {describe(found.value)}")
+        return None
+    if found.value.name != NORMAL.name:
+        unknown("E406", "prior", found.value.name, found.value.name_span, [NORMAL.name], scope.collector)
+        return None
+    bound = bind(NORMAL, found.value.arguments, found.span, scope)
+    return None if bound is None else _prior(bound, found.span, scope)
+
+
+def _prior(bound: Mapping[str, object], span: Span, scope: Scope) -> Prior | None:
+    given = [name for name in _TO_PRECISION if name in bound]
+    if len(given) != 1:
+        found = listing(given) if given else "none of them"
+        message = f"a prior takes exactly one of {listing(_TO_PRECISION)}, found {found}"
+        scope.collector.report("E503", span, message)
+        return None
+    value = cast(float, bound[given[0]])
+    return Prior(_TO_PRECISION[given[0]](value), learned=not bound["fixed"])
+
+
+@attrs.frozen
+class Reach:
+    """A rule with its prior, and the arguments of the kind it asks for, if it does."""
+
+    rule: ast.Rule
+    prior: Prior
+    label: str | None
+
+    def specificity(self) -> int:
+        """How much is spelt out, over all parts: 0 for `*`, 1 with a `*` in it, 2 for a name, 3 with arguments."""
+        return sum(_specificity(part) for part in self.rule.selector)
+
+    def hits(self, layer: str, candidate: str, label: str, tensor: str) -> bool:
+        """Whether the rule is about this tensor."""
+        patterns = self.rule.selector
+        if self.label is not None and self.label != label:
+            return False
+        names = (layer, candidate, tensor)[: len(patterns)]
+        return all(matches(pattern.text, name) for pattern, name in zip(patterns, names, strict=True))
+
+
+def matches(pattern: str, name: str) -> bool:
+    """Whether a name fits a pattern in which `*` stands for any letters."""
+    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
+
+
+def _specificity(part: ast.Pattern) -> int:
+    if part.arguments is not None:
+        return 3
+    if part.text == "*":
+        return 0
+    return 1 if "*" in part.text else 2
+
+
+@attrs.define
+class Rules:
+    """The rules of all prior blocks, in order."""
+
+    scope: Scope
+    reaches: Sequence[Reach]
+    hit: set[int] = attrs.field(factory=set)
+
+    def of(self, layer: LayerDraft, candidate: CandidateDraft, tensor: str) -> Prior:
+        """The prior of a candidate's tensor."""
+        found = self._best(layer.name, candidate.kind.name, candidate.label, tensor)
+        return candidate.prior or found or DEFAULT
+
+    def of_bias(self, layer: LayerDraft) -> Prior:
+        """The prior of a layer's bias."""
+        return self._best(layer.name, BIAS, BIAS, BIAS) or DEFAULT
+
+    def report_idle(self, layers: Iterable[LayerDraft]) -> None:
+        """Report the rules that no tensor asked for so far was about."""
+        names = [layer.name for layer in layers]
+        for index, reach in enumerate(self.reaches):
+            if index not in self.hit:
+                self._report_idle(reach, names)
+
+    def _best(self, layer: str, candidate: str, label: str, tensor: str) -> Prior | None:
+        hits = [index for index, one in enumerate(self.reaches) if one.hits(layer, candidate, label, tensor)]
+        self.hit.update(hits)
+        if not hits:
+            return None
+        highest = max(self.reaches[index].specificity() for index in hits)
+        first, *others = [self.reaches[index] for index in hits if self.reaches[index].specificity() == highest]
+        path = f"{layer}.{candidate}" if candidate == BIAS else f"{layer}.{candidate}.{tensor}"
+        for other in others:
+            self._report_tie(first, other, path)
+        return first.prior
+
+    def _report_tie(self, first: Reach, other: Reach, path: str) -> None:
+        self.scope.collector.report(
+            "E502",
+            other.rule.place,
+            f"two priors reach `{path}` equally well",
+            label="this one",
+            help=f"write one for `{path}`, or make one of the two more specific",
+            notes=[(first.rule.place, "and this one")],
+        )
+
+    def _report_idle(self, reach: Reach, layers: Sequence[str]) -> None:
+        first = reach.rule.selector[0]
+        if not any(matches(first.text, name) for name in layers):
+            unknown(
+                "E501", "layer", first.text, first.span, layers, self.scope.collector, ": this prior matches nothing"
+            )
+            return
+        message = "this prior matches nothing: no layer it names has such a candidate or tensor"
+        self.scope.collector.report("E501", reach.rule.place, message)
+
+
+def read_rules(rules: Iterable[ast.Rule], scope: Scope) -> Rules:
+    """Evaluate the rules; those that are wrong are reported and left out."""
+    reaches = [_reach(rule, scope) for rule in rules]
+    return Rules(scope, [reach for reach in reaches if reach is not None])
+
+
+def _reach(rule: ast.Rule, scope: Scope) -> Reach | None:
+    prior = evaluate_prior(rule.prior, scope)
+    misplaced = [part for part in rule.selector if part.arguments is not None and part is not rule.selector[1]]
+    for part in misplaced:
+        scope.collector.report("E403", part.span, "only the kind in the middle of a selector takes arguments")
+    asked = rule.selector[1]
+    if asked.arguments is None:
+        return None if prior is None or misplaced else Reach(rule, prior, None)
+    wanted = _label(asked, scope)
+    return None if prior is None or wanted is None or misplaced else Reach(rule, prior, wanted)
+
+
+def _label(part: ast.Pattern, scope: Scope) -> str | None:
+    if part.text not in KINDS:
+        unknown("E302", "kind", part.text, part.span, KINDS, scope.collector)
+        return None
+    arguments = given(part.arguments or (), scope)
+    kind = KINDS[part.text]
+    bound = None if arguments is None else bind(kind.signature, arguments, part.span, scope)
+    return None if bound is None else label(kind, bound)  # type: ignore[arg-type]

@@ -1,0 +1,180 @@
+"""From facts back to a tree: a network written out layer by layer, with fewer candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import singledispatch
+from typing import cast
+
+import attrs
+
+from symdsl.analysis.facts import Candidate, Facts, Flatten, Input, Layer, Lift, Node, Pool, Prior, Project
+from symdsl.analysis.kinds import KINDS
+from symdsl.analysis.priors import BIAS, DEFAULT
+from symdsl.analysis.symmetry import default_init_scale
+from symdsl.catalog.signatures import Value
+from symdsl.language import ast
+
+
+def pruned_program(program: ast.Program, facts: Facts, keep: Mapping[str, set[str]]) -> ast.Program:
+    """A tree that says the same as `facts`, but for the candidates left out.
+
+    Args:
+        program: where data and search are taken from.
+        facts: where the network and its priors are taken from.
+        keep: names of the candidates to keep by name of the layer; layers not named keep all.
+
+    Raises:
+        ValueError: if a layer or candidate of that name does not exist, or none would be left.
+    """
+    _check_names(facts, keep)
+    nodes = [_kept(node, keep) for node in facts.network.nodes]
+    rules = tuple(rule for node in nodes if isinstance(node, Layer) for rule in _rules(node))
+    network = ast.Network(ast.Word(facts.network.name), None, tuple(_item(node) for node in nodes))
+    others = [one for one in program.statements if isinstance(one, ast.Data | ast.Search)]
+    needed = _needed(program, others)
+    lets = [one for one in program.statements if isinstance(one, ast.Let) and one.name.text in needed]
+    data = [one for one in others if isinstance(one, ast.Data)]
+    search = [one for one in others if isinstance(one, ast.Search)]
+    priors = [ast.Priors(rules)] if rules else []
+    return ast.Program((*lets, *data, network, *priors, *search))
+
+
+def _check_names(facts: Facts, keep: Mapping[str, set[str]]) -> None:
+    layers = {node.name: node for node in facts.network.nodes if isinstance(node, Layer)}
+    for name, candidates in keep.items():
+        if name not in layers:
+            raise ValueError(f"`keep` names `{name}`, but the network has no such layer")
+        known = {candidate.name for candidate in layers[name].candidates}
+        if not candidates or candidates - known:
+            raise ValueError(f"`keep[{name!r}]` (={sorted(candidates)}) must be some of {sorted(known)}")
+
+
+def _kept(node: Node, keep: Mapping[str, set[str]]) -> Node:
+    if not isinstance(node, Layer) or node.name not in keep:
+        return node
+    return attrs.evolve(node, candidates=tuple(one for one in node.candidates if one.name in keep[node.name]))
+
+
+# ---------------------------------------------------------------- items
+
+
+@singledispatch
+def _item(node: object) -> ast.Item:
+    raise TypeError(f"`node` (={node!r}) must be a node of a network")
+
+
+@_item.register
+def _(node: Input) -> ast.Item:
+    shape = node.out_shape
+    return ast.Input(_call("image", {}, shape.channels, shape.height, shape.width))
+
+
+@_item.register
+def _(node: Lift) -> ast.Item:
+    return ast.Lift(ast.Word(node.out_shape.group))
+
+
+@_item.register
+def _(node: Project) -> ast.Item:
+    return ast.Project(ast.Word(node.reduction))
+
+
+@_item.register
+def _(node: Pool) -> ast.Item:
+    return ast.Pool(ast.Word(node.reduction))
+
+
+@_item.register
+def _(node: Flatten) -> ast.Item:
+    return ast.Flatten()
+
+
+@_item.register
+def _(node: Layer) -> ast.Item:
+    preserved = [candidate.preserves for candidate in node.candidates]
+    return ast.Layer(
+        name=ast.Word(node.name),
+        candidates=tuple(
+            ast.Candidate(_kind(one, default_init_scale(one.preserves, preserved))) for one in node.candidates
+        ),
+        channels=ast.Number(node.out_shape.channels),
+        stride=ast.Number(node.stride) if node.stride > 1 else None,
+        activations=tuple(ast.Call(ast.Word(name)) for name in node.activations),
+    )
+
+
+def _kind(candidate: Candidate, scale: float) -> ast.Call:
+    named = {name: value for name, value in candidate.arguments if name != "k"}
+    given = [value for name, value in candidate.arguments if name == "k"]
+    if candidate.init_scale != scale:
+        named["init_scale"] = candidate.init_scale
+    return _call(candidate.kind, named, *given)
+
+
+def _call(name: str, named: Mapping[str, Value], *given: Value) -> ast.Call:
+    arguments = [ast.Argument(None, _literal(value)) for value in given]
+    arguments += [ast.Argument(ast.Word(key), _literal(value)) for key, value in named.items()]
+    return ast.Call(ast.Word(name), tuple(arguments) or None)
+
+
+def _literal(value: Value) -> ast.Expression:
+    """A number, a flag, or a word of the language."""
+    if isinstance(value, bool):
+        return ast.Flag(value)
+    return ast.Number(value) if isinstance(value, int | float) else ast.Call(ast.Word(str(value)))
+
+
+# ---------------------------------------------------------------- priors
+
+
+def _rules(layer: Layer) -> Iterable[ast.Rule]:
+    for candidate in layer.candidates:
+        for tensor in candidate.tensors:
+            if tensor.prior != DEFAULT:
+                yield _rule(
+                    (ast.Pattern(layer.name), _pattern(candidate, layer), ast.Pattern(tensor.name)), tensor.prior
+                )
+    if layer.bias != DEFAULT:
+        yield _rule((ast.Pattern(layer.name), ast.Pattern(BIAS)), layer.bias)
+
+
+def _pattern(candidate: Candidate, layer: Layer) -> ast.Pattern:
+    alone = [one.kind for one in layer.candidates].count(candidate.kind) == 1
+    parameters = KINDS[candidate.kind].signature.names
+    given = {name: value for name, value in candidate.arguments if name in parameters and name != "group"}
+    return ast.Pattern(candidate.kind, None if alone else _call(candidate.kind, given).arguments)
+
+
+def _rule(selector: tuple[ast.Pattern, ...], prior: Prior) -> ast.Rule:
+    named: dict[str, Value] = {"precision": prior.precision}
+    if not prior.learned:
+        named["fixed"] = True
+    return ast.Rule(selector, _call("normal", named))
+
+
+# ---------------------------------------------------------------- names that are still needed
+
+
+def _needed(program: ast.Program, roots: Iterable[ast.Statement]) -> set[str]:
+    """Names that statements ask for, directly or by way of `let`s."""
+    lets = {one.name.text: one for one in program.statements if isinstance(one, ast.Let)}
+    needed: set[str] = set()
+    open = [name for root in roots for name in _names(root)]
+    while open:
+        name = open.pop()
+        if name in lets and name not in needed:
+            needed.add(name)
+            open += _names(lets[name].value)
+    return needed
+
+
+def _names(node: object) -> list[str]:
+    """Every name that is called anywhere below a node."""
+    if isinstance(node, tuple):
+        return [name for one in node for name in _names(one)]
+    if not attrs.has(type(node)):
+        return []
+    own = [node.name.text] if isinstance(node, ast.Call) else []
+    fields = attrs.asdict(cast(attrs.AttrsInstance, node), recurse=False).values()
+    return own + [name for one in fields for name in _names(one)]

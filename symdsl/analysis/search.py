@@ -1,0 +1,58 @@
+"""The search block."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+from symdsl.analysis.expressions import evaluate
+from symdsl.analysis.facts import Adam, Fisher, Mackay, Objective, Optimizer, Search
+from symdsl.analysis.names import Scope, unique, unknown
+from symdsl.analysis.types import Bound, bind
+from symdsl.analysis.values import Given
+from symdsl.catalog.searches import SEARCH
+from symdsl.diagnostics import Span
+from symdsl.language import ast
+
+
+def analyse_search(settings: Sequence[ast.Setting], span: Span, scope: Scope) -> Search | None:
+    """The settings with defaults filled in; nothing if one is wrong, which is reported."""
+    known = [one for one in settings if _known(one, scope)]
+    single = unique(known, "a key of `search`", scope.collector)
+    values = [(one, evaluate(one.value, scope)) for one in single.values() if isinstance(one, ast.Setting)]
+    given = [Given(one.name, value, one.span) for one, value in values if value is not None]
+    bound = bind(SEARCH, given, span, scope)
+    return None if bound is None or len(given) < len(settings) else _search(bound)
+
+
+def _known(setting: ast.Setting, scope: Scope) -> bool:
+    if SEARCH.parameter(setting.name.text) is not None:
+        return True
+    unknown("E303", "key", setting.name.text, setting.name.span, SEARCH.names, scope.collector, " of `search`")
+    return False
+
+
+def _search(bound: dict[str, Any]) -> Search:
+    special = {
+        "objective": _objective(cast(Bound, bound["objective"])),
+        "optimizer": Optimizer("adam", **_arguments(bound["optimizer"])),
+        "prior_optimizer": _PRIOR_OPTIMIZERS[bound["prior_optimizer"].name](**_arguments(bound["prior_optimizer"])),
+    }
+    return Search(**{**bound, **special})
+
+
+_PRIOR_OPTIMIZERS: dict[str, type[Adam] | type[Mackay]] = {"adam": Adam, "mackay": Mackay}
+
+
+def _arguments(bound: Bound) -> dict[str, Any]:
+    return dict(bound.arguments)
+
+
+def _objective(bound: Bound) -> Objective:
+    arguments = _arguments(bound)
+    fisher = arguments["fisher"]
+    return Objective(
+        "kfac",
+        arguments["approximation"].arguments["sharing"],
+        Fisher(fisher.name, fisher.arguments.get("samples", 0)),
+    )

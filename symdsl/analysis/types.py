@@ -1,0 +1,251 @@
+"""Types: whether the arguments of a call are what its signature asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import singledispatch
+from typing import TypeAlias
+
+import attrs
+
+from symdsl.analysis.expressions import unknown_name
+from symdsl.analysis.names import Scope, unknown
+from symdsl.analysis.values import Applied, Given, Located, describe, is_number
+from symdsl.catalog.signatures import (
+    REQUIRED,
+    Choice,
+    Parameter,
+    Quoted,
+    Real,
+    Required,
+    Signature,
+    Switch,
+    Type,
+    Value,
+    Variant,
+    Whole,
+)
+from symdsl.diagnostics import Span, listing
+
+
+@attrs.frozen
+class Bound:
+    """One option of a `Variant` with its arguments."""
+
+    name: str
+    arguments: Mapping[str, BoundValue]
+
+
+BoundValue: TypeAlias = Value | Bound
+Arguments: TypeAlias = dict[str, BoundValue]
+
+
+def bind(signature: Signature, arguments: Sequence[Given], span: Span, scope: Scope) -> Arguments | None:
+    """Match the arguments of a call with its signature.
+
+    Args:
+        signature: what can be given.
+        arguments: what is given.
+        span: the call, for arguments that are missing.
+        scope: what names stand for.
+
+    Returns:
+        Every argument with its value, defaults filled in, but for those without value or default; nothing if one is
+        wrong, which is reported.
+    """
+    placed = _placed(signature, arguments, scope)
+    if placed is None:
+        return None
+    missing = [one.name for one in signature.parameters if one.default is REQUIRED and one.name not in placed]
+    if missing:
+        scope.collector.report("E403", span, f"`{signature.name}` needs {listing(missing)}", help=_usage(signature))
+    bound = {one.name: _value(one, placed.get(one.name), scope) for one in signature.parameters}
+    if missing or any(bound[name] is None for name in placed):
+        return None
+    return {name: value for name, value in bound.items() if value is not None}
+
+
+def _usage(signature: Signature) -> str:
+    listed = ", ".join(_usage_of(one) for one in signature.parameters)
+    return f"write `{signature.name}({listed})`"
+
+
+def _usage_of(parameter: Parameter) -> str:
+    value = parameter.default
+    if value is None or isinstance(value, Required):
+        return parameter.name
+    written = f'"{value}"' if isinstance(parameter.type, Quoted) else str(value)
+    return f"{parameter.name} = {written.lower() if isinstance(value, bool) else written}"
+
+
+def _placed(signature: Signature, arguments: Sequence[Given], scope: Scope) -> dict[str, Given] | None:
+    placed: dict[str, Given] = {}
+    names = [_parameter_name(signature, index, one, scope) for index, one in enumerate(arguments)]
+    sound = None not in names
+    for name, one in zip(names, arguments, strict=True):
+        if name is not None and placed.setdefault(name, one) is not one:
+            notes = [(placed[name].span, "first time")]
+            scope.collector.report("E308", one.span, f"`{name}` is given twice", label="second time", notes=notes)
+            sound = False
+    return placed if sound else None
+
+
+def _parameter_name(signature: Signature, index: int, argument: Given, scope: Scope) -> str | None:
+    """Which parameter an argument is for: by its name, by being the name of a switch, or by its place."""
+    if argument.name is not None:
+        if signature.parameter(argument.name.text) is None:
+            name = argument.name
+            where = f" of `{signature.name}`"
+            unknown("E303", "argument", name.text, name.span, signature.names, scope.collector, where)
+            return None
+        return argument.name.text
+    switch = _switch(signature, argument.value)
+    if switch is not None:
+        return switch
+    if index >= len(signature.parameters):
+        count = len(signature.parameters)
+        message = f"`{signature.name}` takes {_counted(count)}, found one more"
+        scope.collector.report("E403", argument.span, message, label="one too many")
+        return None
+    return signature.parameters[index].name
+
+
+def _counted(count: int) -> str:
+    return {0: "no arguments", 1: "one argument"}.get(count, f"at most {count} arguments")
+
+
+def _switch(signature: Signature, value: Located) -> str | None:
+    if not isinstance(value.value, Applied) or value.value.arguments:
+        return None
+    parameter = signature.parameter(value.value.name)
+    return parameter.name if parameter is not None and isinstance(parameter.type, Switch) else None
+
+
+def _value(parameter: Parameter, argument: Given | None, scope: Scope) -> BoundValue | None:
+    if argument is not None:
+        return convert(argument.value, parameter.type, parameter.name, scope)
+    if isinstance(parameter.type, Variant) and isinstance(parameter.default, str):
+        return _default(parameter.type, parameter.default)
+    return None if isinstance(parameter.default, Required) else parameter.default
+
+
+def _default(variant: Variant, name: str) -> Bound:
+    values = {one.name: _value_by_default(one) for one in variant.option(name).parameters}
+    return Bound(name, {key: value for key, value in values.items() if value is not None})
+
+
+def _value_by_default(parameter: Parameter) -> BoundValue | None:
+    if isinstance(parameter.type, Variant) and isinstance(parameter.default, str):
+        return _default(parameter.type, parameter.default)
+    return None if isinstance(parameter.default, Required) else parameter.default
+
+
+def convert(found: Located, type: Type, name: str, scope: Scope) -> BoundValue | None:
+    """A value as a type wants it, or nothing, and a report, if it is something else.
+
+    Args:
+        found: the value.
+        type: what is wanted.
+        name: what the value is for, to be named in the report.
+        scope: what names stand for.
+    """
+    return _convert(type, found, name, scope)
+
+
+@singledispatch
+def _convert(type: object, found: Located, name: str, scope: Scope) -> BoundValue | None:
+    raise TypeError(f"`type` (={type!r}) must be a type of the catalogue")
+
+
+@_convert.register
+def _(type: Whole, found: Located, name: str, scope: Scope) -> BoundValue | None:
+    value = found.value
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        _wrong("a whole number", found, name, scope)
+        return None
+    if not type.minimum <= value <= type.maximum:
+        _outside(f"`{name}` (={value}) must be {_whole_bounds(type)}", found, scope)
+        return None
+    return value
+
+
+@_convert.register
+def _(type: Real, found: Located, name: str, scope: Scope) -> BoundValue | None:
+    value = found.value
+    if not is_number(value):
+        _wrong("a number", found, name, scope)
+        return None
+    assert isinstance(value, int | float), "a number is an int or a float"
+    low = value > type.minimum if type.above else value >= type.minimum
+    high = value < type.maximum if type.below else value <= type.maximum
+    if not (low and high):
+        _outside(f"`{name}` (={value}) must be {_real_bounds(type)}", found, scope)
+        return None
+    return float(value)
+
+
+@_convert.register
+def _(type: Quoted, found: Located, name: str, scope: Scope) -> BoundValue | None:
+    if isinstance(found.value, str):
+        return found.value
+    _wrong('a text in quotes, such as `"~/data"`', found, name, scope)
+    return None
+
+
+@_convert.register
+def _(type: Switch, found: Located, name: str, scope: Scope) -> BoundValue | None:
+    if isinstance(found.value, Applied) and found.value.name == name:
+        return True
+    if isinstance(found.value, bool):
+        return found.value
+    _wrong("`true` or `false`", found, name, scope)
+    return None
+
+
+@_convert.register
+def _(type: Choice, found: Located, name: str, scope: Scope) -> BoundValue | None:
+    value = found.value
+    if not isinstance(value, Applied):
+        _wrong(f"one of {listing(type.options)}", found, name, scope)
+        return None
+    if value.name in type.options and not value.arguments:
+        return value.name
+    unknown("E406", f"value of `{name}`", value.name, value.name_span, type.options, scope.collector)
+    return None
+
+
+@_convert.register
+def _(type: Variant, found: Located, name: str, scope: Scope) -> BoundValue | None:
+    value = found.value
+    if not isinstance(value, Applied):
+        _wrong(f"one of {listing(type.names)}", found, name, scope)
+        return None
+    if value.name not in type.names:
+        unknown("E406", f"value of `{name}`", value.name, value.name_span, type.names, scope.collector)
+        return None
+    arguments = bind(type.option(value.name), value.arguments, found.span, scope)
+    return None if arguments is None else Bound(value.name, arguments)
+
+
+def _wrong(expected: str, found: Located, name: str, scope: Scope) -> None:
+    if not unknown_name(found, scope):
+        message = f"`{name}` must be {expected}, found {describe(found.value)}"
+        scope.collector.report("E401", found.span, message)
+
+
+def _outside(message: str, found: Located, scope: Scope) -> None:
+    scope.collector.report("E402", found.span, message)
+
+
+def _whole_bounds(type: Whole) -> str:
+    if type.maximum >= 10**9:
+        return f"at least {type.minimum}"
+    return f"from {type.minimum} to {type.maximum}"
+
+
+def _real_bounds(type: Real) -> str:
+    low = f"{'above' if type.above else 'at least'} {type.minimum:g}"
+    high = f"{'below' if type.below else 'at most'} {type.maximum:g}"
+    return low if type.maximum == float("inf") else f"{low} and {high}"

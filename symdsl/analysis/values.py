@@ -1,0 +1,63 @@
+"""What expressions evaluate to. A value that could not be found, and was reported, is `None`."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+
+from symdsl.diagnostics import Span
+from symdsl.language.ast import Word
+
+
+@attrs.frozen
+class Given:
+    """An argument as given in a call."""
+
+    name: Word | None
+    value: Located
+    span: Span
+
+
+@attrs.frozen
+class Applied:
+    """A name that is not a variable, with its arguments: a kind, a prior, a choice."""
+
+    name: str
+    name_span: Span
+    arguments: tuple[Given, ...] = ()
+
+
+Plain: TypeAlias = int | float | bool | str | Applied | tuple["Located", ...]
+
+
+@attrs.frozen
+class Located:
+    """A value, and where the spec says it."""
+
+    value: Plain
+    span: Span
+
+
+def is_number(value: Plain) -> bool:
+    """Whether arithmetic can be done with it."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def describe(value: Plain) -> str:
+    """A value in a few words."""
+    match value:
+        case bool():
+            return f"`{str(value).lower()}`"
+        case int() | float():
+            return f"`{value}`"
+        case str():
+            return f'the text "{_shortened(value)}"'
+        case Applied():
+            return f"`{value.name}`"
+        case _:
+            return f"a list of {len(value)}"
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "..."

@@ -1,0 +1,29 @@
+"""Words that stand in networks."""
+
+from __future__ import annotations
+
+from symdsl.catalog.signatures import Parameter, Real, Signature, Switch, Whole
+
+ACTIVATIONS = ("relu", "gelu", "tanh", "sigmoid", "silu", "elu", "leaky_relu", "softplus", "identity")
+"""Activations after `|>`; all act on every number by itself."""
+
+REDUCTIONS = ("max", "mean")
+"""How `project` and `pool` reduce."""
+
+IMAGE = Signature("image", tuple(Parameter(name, Whole()) for name in ("channels", "height", "width")))
+"""What a network reads."""
+
+_LEAST_PRECISION, _LARGEST_PRECISION = 6.2e-6, 6.5e7
+
+_PRECISION = Real(_LEAST_PRECISION, _LARGEST_PRECISION)
+
+NORMAL = Signature(
+    "normal",
+    (
+        Parameter("precision", _PRECISION, None),
+        Parameter("variance", Real(1 / _LARGEST_PRECISION, 1 / _LEAST_PRECISION), None),
+        Parameter("std", Real(_LARGEST_PRECISION**-0.5, _LEAST_PRECISION**-0.5), None),
+        Parameter("fixed", Switch(), False),
+    ),
+)
+"""A prior. The bounds are those within which a search keeps every precision: e^-12 to e^18."""

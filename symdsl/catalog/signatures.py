@@ -1,0 +1,118 @@
+"""Types of arguments, and signatures: what can be called and with what."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+import attrs
+
+Value = int | float | bool | str | tuple["Value", ...]
+
+
+@attrs.frozen
+class Whole:
+    """A whole number within bounds, both included."""
+
+    minimum: int = 1
+    maximum: int = 2**63 - 1
+
+
+@attrs.frozen
+class Real:
+    """A number within bounds; `above` and `below` are excluded themselves."""
+
+    minimum: float = 0.0
+    maximum: float = float("inf")
+    above: bool = False
+    below: bool = False
+
+
+@attrs.frozen
+class Quoted:
+    """A text in quotes."""
+
+
+@attrs.frozen
+class Switch:
+    """`true` or `false`; a switch that is off can be put on by its bare name."""
+
+
+@attrs.frozen
+class Choice:
+    """One of several words."""
+
+    options: tuple[str, ...]
+
+
+@attrs.frozen
+class Variant:
+    """One of several things with arguments of their own."""
+
+    options: tuple[Signature, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What they are called."""
+        return tuple(option.name for option in self.options)
+
+    def option(self, name: str) -> Signature:
+        """The signature of that name."""
+        return next(option for option in self.options if option.name == name)
+
+
+Type: TypeAlias = Whole | Real | Quoted | Switch | Choice | Variant
+
+
+@attrs.frozen
+class Required:
+    """The default of an argument that has none."""
+
+
+REQUIRED = Required()
+
+
+@attrs.frozen
+class Parameter:
+    """An argument that can be given.
+
+    Attributes:
+        name: as written before `=`.
+        type: what is accepted.
+        default: what stands for it where it is not given: `REQUIRED`, `None` (left out), or a value; for a
+            `Variant`, the name of an option.
+    """
+
+    name: str
+    type: Type
+    default: Value | Required | None = REQUIRED
+
+
+@attrs.frozen
+class Signature:
+    """Something that can be called."""
+
+    name: str
+    parameters: tuple[Parameter, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its arguments, in order."""
+        return tuple(parameter.name for parameter in self.parameters)
+
+    def parameter(self, name: str) -> Parameter | None:
+        """The parameter of that name, if there is one."""
+        return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+    def words(self) -> Iterable[str]:
+        """Every word that can stand in its arguments without being defined."""
+        for parameter in self.parameters:
+            match parameter.type:
+                case Choice(options):
+                    yield from options
+                case Switch():
+                    yield parameter.name
+                case Variant(options):
+                    for option in options:
+                        yield option.name
+                        yield from option.words()

@@ -1,0 +1,79 @@
+"""What holds for every dataset, wherever it came from."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from symdsl.data.records import Dataset, Examples
+from symdsl.diagnostics import RunError
+
+
+def check_values(dataset: Dataset, origin: str, classes: int) -> None:
+    """Looks at every number a source delivered.
+
+    Args:
+        dataset: what the source delivered.
+        origin: the source's name, or its file, to lead the message.
+        classes: labels must be below this; for regression, the number of targets.
+
+    Raises:
+        RunError: when a part is empty, lengths or shapes disagree, a number is not finite or a label is out of range;
+            the message names the first example at fault.
+    """
+    for part, examples in (("train", dataset.train), ("test", dataset.test)):
+        _check_lengths(examples, part, origin)
+        _check_finite(examples.x, f"{origin}: `x_{part}")
+        _CHECKS[dataset.task](examples.y, f"{origin}: `y_{part}", classes)
+    train, test = (_sides(examples.x) for examples in (dataset.train, dataset.test))
+    if train != test:
+        raise RunError(f"{origin}: `x_train` holds {train} images, but `x_test` {test}")
+
+
+def check_shape(dataset: Dataset, origin: str, expected: tuple[int, int, int]) -> None:
+    """Compares the images with the (channels, rows, columns) that the spec was checked against.
+
+    Raises:
+        RunError: when they differ.
+    """
+    found = tuple(dataset.train.x.shape[1:])
+    if found != expected:
+        said = "x".join(map(str, expected))
+        raise RunError(f"{origin}: images come out as {_sides(dataset.train.x)}, but the spec says {said}")
+
+
+def _check_lengths(examples: Examples, part: str, origin: str) -> None:
+    images, targets = len(examples.x), len(examples.y)
+    if images != targets:
+        raise RunError(f"{origin}: `x_{part}` has {images} examples, but `y_{part}` {targets}")
+    if examples.x.numel() == 0:
+        raise RunError(f"{origin}: `x_{part}` is empty ({_sides(examples.x)} images, {images} of them)")
+
+
+def _check_finite(values: Tensor, title: str) -> None:
+    index = _first(~torch.isfinite(values).flatten(1).all(1))
+    if index is not None:
+        raise RunError(f"{title}[{index}]` holds a number that is not finite")
+
+
+def _check_labels(y: Tensor, title: str, classes: int) -> None:
+    index = _first((y < 0) | (y >= classes))
+    if index is not None:
+        raise RunError(f"{title}[{index}]` (={int(y[index])}) must be a class from 0 to {classes - 1}")
+
+
+def _check_targets(y: Tensor, title: str, targets: int) -> None:
+    if y.shape[1] != targets:
+        raise RunError(f"{title}` has {y.shape[1]} targets per example, but the spec says {targets}")
+    _check_finite(y, title)
+
+
+_CHECKS = {"classification": _check_labels, "regression": _check_targets}
+
+
+def _first(wrong: Tensor) -> int | None:
+    return int(wrong.nonzero()[0]) if bool(wrong.any()) else None
+
+
+def _sides(x: Tensor) -> str:
+    return "x".join(map(str, x.shape[1:]))

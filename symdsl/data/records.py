@@ -1,0 +1,64 @@
+"""The records every source produces and every transform maps."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Literal
+
+import attrs
+from torch import Generator, Tensor
+
+Streams = Callable[[str], Generator]
+"""Names a purpose (`train`, `test`, ...) and gets a random stream of its own: the same seed, the same stream."""
+
+
+@attrs.frozen(eq=False)
+class Examples:
+    """Images and what is to be predicted from them.
+
+    Attributes:
+        x: images, float32 `[example, channel, row, column]`.
+        y: class labels, int64 `[example]`, or regression targets, float32 `[example, target]`.
+    """
+
+    x: Tensor
+    y: Tensor
+
+    def __len__(self) -> int:
+        """The number of examples."""
+        return len(self.x)
+
+    def __getitem__(self, index: Tensor | slice) -> Examples:
+        """Some of the examples."""
+        return Examples(self.x[index], self.y[index])
+
+
+@attrs.frozen(eq=False)
+class Dataset:
+    """Training examples, and test examples that are only ever measured on.
+
+    Attributes:
+        train: what is learned from.
+        test: what the final metrics are taken on.
+        task: whether `y` holds class labels or regression targets.
+    """
+
+    train: Examples
+    test: Examples
+    task: Literal["classification", "regression"]
+
+
+def seeded(*words: object) -> Generator:
+    """A random stream that depends on the words and on nothing else."""
+    digest = hashlib.sha256("/".join(map(str, words)).encode()).digest()
+    return Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """SHA-256 over the task and over every tensor's shape, type and bytes, as hex digits."""
+    digest = hashlib.sha256(dataset.task.encode())
+    for tensor in (dataset.train.x, dataset.train.y, dataset.test.x, dataset.test.y):
+        digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()

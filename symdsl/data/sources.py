@@ -1,0 +1,106 @@
+"""Data sources, one function each, and the table the spec's names are looked up in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from symdsl.analysis.facts import Data
+from symdsl.data.arrays import read_arrays
+from symdsl.data.records import Dataset, Examples, Streams
+from symdsl.data.transforms import resized
+from symdsl.diagnostics import RunError
+
+Source = Callable[[Data, Streams], Dataset]
+
+_DIGITS_TEST = 360
+_SYNTHETIC_NOISE = 0.1
+
+
+def digits(data: Data, streams: Streams) -> Dataset:
+    """The 1,797 handwritten 8x8 digits that ship with scikit-learn, in [0, 1], resized bilinearly to `size`.
+
+    The last 360 (20 %) in the file's order are the test set and the first 1,437 the training set. The file is ordered
+    by writer, so the test set holds writers unseen in training: harder, and more honest, than a shuffled split.
+    """
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    x = torch.as_tensor(images, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16
+    y = torch.as_tensor(labels, dtype=torch.int64)
+    examples = Examples(resized(x, _whole(data, "size")), y)
+    return Dataset(examples[:-_DIGITS_TEST], examples[-_DIGITS_TEST:], "classification")
+
+
+def mnist(data: Data, streams: Streams) -> Dataset:
+    """MNIST's 60,000 training and 10,000 test images, in [0, 1], read from `root` and fetched there if `download`.
+
+    Raises:
+        RunError: when the files are missing, damaged or cannot be fetched.
+    """
+    root = Path(str(data.source.argument("root"))).expanduser()
+    download = bool(data.source.argument("download"))
+    return Dataset(_mnist_part(root, True, download), _mnist_part(root, False, download), "classification")
+
+
+def arrays(data: Data, streams: Streams) -> Dataset:
+    """The arrays `x_train`, `y_train`, `x_test`, `y_test` of an `.npz` file.
+
+    Raises:
+        RunError: when the file cannot be read or its arrays are not what a dataset needs.
+    """
+    return read_arrays(Path(str(data.source.argument("path"))).expanduser(), data.task)
+
+
+def synthetic(data: Data, streams: Streams) -> Dataset:
+    """Images made up for tests: a small stamp per class at a random cyclic shift, in noise; labels in equal parts."""
+    channels, size, classes = (_whole(data, name) for name in ("channels", "size", "classes"))
+    side = min(3, size)
+    stamps = torch.zeros(classes, channels, size, size)
+    stamps[:, :, :side, :side] = torch.randn(classes, channels, side, side, generator=streams("stamps"))
+    return Dataset(
+        _stamped(stamps, _whole(data, "train"), streams("train")),
+        _stamped(stamps, _whole(data, "test"), streams("test")),
+        "classification",
+    )
+
+
+SOURCES: dict[str, Source] = {function.__name__: function for function in (digits, mnist, arrays, synthetic)}
+"""Every source by the name a spec calls it."""
+
+
+def _whole(data: Data, name: str) -> int:
+    value = data.source.argument(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"`{name}` of `{data.source.name}` (={value!r}) must be a whole number")
+    return value
+
+
+def _mnist_part(root: Path, train: bool, download: bool) -> Examples:
+    from torchvision.datasets import MNIST
+
+    try:
+        part = MNIST(root, train=train, download=download)
+    except (RuntimeError, ValueError, AssertionError, EOFError, OSError) as error:
+        raise RunError(_mnist_trouble(root, download, error)) from error
+    return Examples(part.data[:, None].float() / 255, part.targets.long())
+
+
+def _mnist_trouble(root: Path, download: bool, error: Exception) -> str:
+    folder = root / "MNIST" / "raw"
+    if download:
+        return f"cannot fetch MNIST into `{folder}`: {' '.join(str(error).split())}"
+    return (
+        f"cannot read MNIST in `{folder}`: set `download = true`, or put `train-images-idx3-ubyte`, "
+        "`train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte` there"
+    )
+
+
+def _stamped(stamps: torch.Tensor, count: int, stream: torch.Generator) -> Examples:
+    classes, _, size, _ = stamps.shape
+    y = (torch.arange(count) % classes)[torch.randperm(count, generator=stream)]
+    corner = torch.randint(0, size, (count, 2), generator=stream)
+    x = torch.stack([stamps[label].roll((int(i), int(j)), (1, 2)) for label, (i, j) in zip(y, corner, strict=True)])
+    return Examples(x + _SYNTHETIC_NOISE * torch.randn(x.shape, generator=stream), y)

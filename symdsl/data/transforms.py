@@ -1,0 +1,212 @@
+"""Data transforms, one function each, and the table the spec's names are looked up in.
+
+A transform maps a whole dataset and may draw at random from its streams. Training and test data have streams of their
+own, so the test set does not change with the number of training examples; what is drawn is drawn once and stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from attrs import evolve
+from torch import Generator, Tensor
+from torch.nn import functional
+
+from symdsl.analysis.facts import Step
+from symdsl.data.records import Dataset, Examples, Streams
+from symdsl.diagnostics import RunError
+
+Transform = Callable[[Dataset, Step, Streams], Dataset]
+
+_CHUNK = 4096  # examples resampled at a time: bounds the memory of sampling grids
+
+
+def standardize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Gives every channel mean 0 and variance 1 over the training examples and positions; targets stay as they are.
+
+    A channel that is constant over the training data is only shifted.
+    """
+    mean, std = (values.float()[:, None, None] for values in _moments(dataset.train.x))
+    return _images(dataset, lambda x: (x - mean) / std)
+
+
+def resize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Resamples images bilinearly to `size` x `size`."""
+    size = _integer(step, "size")
+    return _images(dataset, lambda x: resized(x, size))
+
+
+def resized(x: Tensor, size: int) -> Tensor:
+    """Images `[example, channel, size, size]`, bilinear; smoothed first only where they become smaller."""
+    if x.shape[2:] == (size, size):
+        return x
+    return functional.interpolate(x, (size, size), mode="bilinear", antialias=size < max(x.shape[2:]))
+
+
+def pad(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Surrounds images with zeros up to `size` x `size`; an odd row or column goes to the bottom or right."""
+    size = _integer(step, "size")
+    _demand(all(side <= size for side in _sides(dataset)), step, "must not be smaller than", dataset)
+    return _images(dataset, lambda x: _framed(x, size))
+
+
+def crop(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Keeps the central `size` x `size` of every image."""
+    size = _integer(step, "size")
+    _demand(all(side >= size for side in _sides(dataset)), step, "must not be larger than", dataset)
+    top, left = ((side - size) // 2 for side in _sides(dataset))
+    return _images(dataset, lambda x: x[:, :, top : top + size, left : left + size].contiguous())
+
+
+def rotate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Turns every image about its centre by its own angle, uniform in `[-degrees, degrees]`; zeros move in."""
+    limit = math.radians(_number(step, "degrees"))
+    return _drawn(dataset, streams, lambda x, stream: rotated(x, limit * _symmetric(len(x), stream)))
+
+
+def rotated(x: Tensor, angles: Tensor) -> Tensor:
+    """Images turned counter-clockwise by `angles` (radians, `[example]`), bilinear."""
+    chunks = zip(torch.split(x, _CHUNK), torch.split(angles, _CHUNK), strict=True)
+    return torch.cat([_rotated_chunk(images, turn) for images, turn in chunks])
+
+
+def translate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Moves every image by its own whole number of rows and columns, uniform in `[-pixels, pixels]`; zeros move in."""
+    pixels = _integer(step, "pixels")
+    return _drawn(dataset, streams, lambda x, stream: shifted(x, _shifts(len(x), pixels, stream)))
+
+
+def shifted(x: Tensor, by: Tensor) -> Tensor:
+    """Images moved down and right by `by` (`[example, 2]`, whole pixels), zeros moving in."""
+    height, width = x.shape[2:]
+    margin = int(by.abs().max())
+    rows = torch.arange(height) + margin - by[:, :1]
+    columns = torch.arange(width) + margin - by[:, 1:]
+    examples = torch.arange(len(x))[:, None, None]
+    framed = functional.pad(x, (margin,) * 4).permute(0, 2, 3, 1)
+    return framed[examples, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
+
+
+def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Places every image in `copies` different quadrants, drawn at random, of a map twice as large.
+
+    The quadrants are counted from the top left, row by row; with `label = both` the label becomes `4 label + quadrant`.
+    """
+    copies, both = _integer(step, "copies"), step.argument("label") == "both"
+    if both and dataset.task != "classification":
+        raise ValueError("`quadrants(label = both)` needs class labels, but the targets are real numbers")
+    return evolve(
+        dataset,
+        train=_placed(dataset.train, _quadrant_draw(len(dataset.train), copies, streams("train")), both),
+        test=_placed(dataset.test, _quadrant_draw(len(dataset.test), copies, streams("test")), both),
+    )
+
+
+def subset(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Keeps `n` training examples, drawn at random without replacement; the test data stay whole.
+
+    Raises:
+        RunError: when there are fewer.
+    """
+    count, available = _integer(step, "n"), len(dataset.train)
+    if count > available:
+        raise RunError(f"`subset({count})` asks for more training examples than there are (={available}): lower it")
+    return evolve(dataset, train=dataset.train[torch.randperm(available, generator=streams("train"))[:count]])
+
+
+TRANSFORMS: dict[str, Transform] = {
+    function.__name__: function for function in (standardize, resize, pad, crop, rotate, translate, quadrants, subset)
+}
+"""Every transform by the name a spec calls it."""
+
+
+def _images(dataset: Dataset, change: Callable[[Tensor], Tensor]) -> Dataset:
+    train, test = dataset.train, dataset.test
+    return evolve(dataset, train=evolve(train, x=change(train.x)), test=evolve(test, x=change(test.x)))
+
+
+def _drawn(dataset: Dataset, streams: Streams, change: Callable[[Tensor, Generator], Tensor]) -> Dataset:
+    train, test = dataset.train, dataset.test
+    return evolve(
+        dataset,
+        train=evolve(train, x=change(train.x, streams("train"))),
+        test=evolve(test, x=change(test.x, streams("test"))),
+    )
+
+
+def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    positions = x[:, 0].numel()
+    mean = _channel_sum(x, lambda chunk: chunk) / positions
+    variance = _channel_sum(x, lambda chunk: (chunk - mean[:, None, None]).square()) / positions
+    variance[x.amax((0, 2, 3)) == x.amin((0, 2, 3))] = 1.0
+    return mean, variance.sqrt()
+
+
+def _channel_sum(x: Tensor, what: Callable[[Tensor], Tensor]) -> Tensor:
+    # In chunks, so that there never is a float64 copy of all images.
+    return torch.stack([what(chunk.double()).sum((0, 2, 3)) for chunk in torch.split(x, _CHUNK)]).sum(0)
+
+
+def _sides(dataset: Dataset) -> tuple[int, int]:
+    return dataset.train.x.shape[2], dataset.train.x.shape[3]
+
+
+def _number(step: Step, name: str) -> float:
+    value = step.argument(name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"`{name}` of `{step.name}` (={value!r}) must be a number")
+    return value
+
+
+def _integer(step: Step, name: str) -> int:
+    value = step.argument(name)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"`{name}` of `{step.name}` (={value!r}) must be a whole number")
+    return value
+
+
+def _demand(holds: bool, step: Step, relation: str, dataset: Dataset) -> None:
+    if not holds:
+        height, width = _sides(dataset)
+        raise ValueError(f"`size` of `{step.name}` (={step.argument('size')}) {relation} the image ({height}x{width})")
+
+
+def _framed(x: Tensor, size: int) -> Tensor:
+    height, width = x.shape[2:]
+    top, left = (size - height) // 2, (size - width) // 2
+    return functional.pad(x, (left, size - width - left, top, size - height - top))
+
+
+def _symmetric(count: int, stream: Generator) -> Tensor:
+    return 2 * torch.rand(count, generator=stream) - 1
+
+
+def _rotated_chunk(x: Tensor, angles: Tensor) -> Tensor:
+    height, width = x.shape[2:]
+    cos, sin, zero = angles.cos(), angles.sin(), torch.zeros_like(angles)
+    # The grid measures rows and columns in units of half a side, which differ where the image is not square.
+    across = torch.stack((cos, -sin * height / width, zero), 1)
+    down = torch.stack((sin * width / height, cos, zero), 1)
+    grid = functional.affine_grid(torch.stack((across, down), 1), list(x.shape), align_corners=False)
+    return functional.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+
+
+def _shifts(count: int, pixels: int, stream: Generator) -> Tensor:
+    return torch.randint(-pixels, pixels + 1, (count, 2), generator=stream)
+
+
+def _quadrant_draw(count: int, copies: int, stream: Generator) -> Tensor:
+    order = torch.rand(count, 4, generator=stream).argsort(dim=1)
+    return order[:, :copies].sort(dim=1).values
+
+
+def _placed(examples: Examples, quadrant: Tensor, both: bool) -> Examples:
+    count, copies = quadrant.shape
+    x, y = (values.repeat_interleave(copies, 0) for values in (examples.x, examples.y))
+    where = quadrant.reshape(-1)
+    channels, height, width = x.shape[1:]
+    cells = x.new_zeros(count * copies, channels, 2, height, 2, width)
+    cells[torch.arange(len(x)), :, where // 2, :, where % 2] = x
+    return Examples(cells.reshape(len(x), channels, 2 * height, 2 * width), 4 * y + where if both else y)

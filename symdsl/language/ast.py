@@ -1,0 +1,294 @@
+"""The tree of a spec. Spans say where a node was written and take no part in equality."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import attrs
+
+from symdsl.diagnostics import Span
+
+NOWHERE = Span("", 1, 1, 1, 1)
+
+
+@attrs.frozen
+class Word:
+    """A name as written."""
+
+    text: str
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Number:
+    """A literal without a sign; `int` for whole numbers."""
+
+    value: int | float
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Text:
+    """A quoted text."""
+
+    value: str
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Flag:
+    """`true` or `false`."""
+
+    value: bool
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Argument:
+    """A value in the parentheses of a call, by place or by name."""
+
+    name: Word | None
+    value: Expression
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Call:
+    """A name, with arguments or (`None`) without parentheses: a variable, a kind, a transform, a choice."""
+
+    name: Word
+    arguments: tuple[Argument, ...] | None = None
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class List:
+    """`[a, b]`."""
+
+    items: tuple[Expression, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Tuple:
+    """`(a, b)`; a single item is written `(a,)`."""
+
+    items: tuple[Expression, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Negative:
+    """`-a`."""
+
+    operand: Expression
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Binary:
+    """`a + b` and the like."""
+
+    operator: str
+    left: Expression
+    right: Expression
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+Expression: TypeAlias = Number | Text | Flag | Call | List | Tuple | Negative | Binary
+
+
+@attrs.frozen
+class Let:
+    """`let name = value`."""
+
+    name: Word
+    value: Expression
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Import:
+    """`import "path"`."""
+
+    path: Text
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Data:
+    """`data source |> transform |> ...`: the source comes first."""
+
+    steps: tuple[Call, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Parameter:
+    """A parameter of a network, perhaps with a default."""
+
+    name: Word
+    default: Expression | None = None
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Input:
+    """`input image(channels, height, width)`."""
+
+    image: Call
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Lift:
+    """`lift group`."""
+
+    group: Word
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Candidate:
+    """A kind, or a name for one or for a list of them, and its prior."""
+
+    kind: Call
+    prior: Call | None = None
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Layer:
+    """`layer name: candidates -> channels stride s |> activations`."""
+
+    name: Word | None
+    candidates: tuple[Candidate, ...]
+    channels: Expression
+    stride: Expression | None = None
+    activations: tuple[Call, ...] = ()
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Repeat:
+    """`repeat values as names { items }`."""
+
+    values: Expression
+    names: tuple[Word, ...]
+    unpack: bool
+    items: tuple[Item, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Project:
+    """`project max|mean`."""
+
+    reduction: Word
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Pool:
+    """`pool max|mean`."""
+
+    reduction: Word
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Flatten:
+    """`flatten`."""
+
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+Item: TypeAlias = Input | Lift | Layer | Repeat | Project | Pool | Flatten
+
+
+@attrs.frozen
+class Network:
+    """`network name(parameters) { items }`; `parameters` is `None` without parentheses."""
+
+    name: Word
+    parameters: tuple[Parameter, ...] | None
+    items: tuple[Item, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Instance:
+    """`network name = template(arguments)`."""
+
+    name: Word
+    template: Call
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Pattern:
+    """One part of a selector: a name with `*` for any letters, perhaps with the arguments of a kind."""
+
+    text: str
+    arguments: tuple[Argument, ...] | None = None
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Rule:
+    """`layer.candidate ~ prior` or `layer.candidate.tensor ~ prior`."""
+
+    selector: tuple[Pattern, ...]
+    prior: Call
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+    @property
+    def place(self) -> Span:
+        """Where the selector is."""
+        return self.selector[0].span.until(self.selector[-1].span)
+
+
+@attrs.frozen
+class Priors:
+    """`prior { rules }`."""
+
+    rules: tuple[Rule, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Setting:
+    """`key = value`."""
+
+    name: Word
+    value: Expression
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Search:
+    """`search { settings }`."""
+
+    settings: tuple[Setting, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+Statement: TypeAlias = Let | Import | Data | Network | Instance | Priors | Search
+
+
+@attrs.frozen
+class Comment:
+    """A comment with its slashes, and whether it has its line to itself."""
+
+    text: str
+    alone: bool
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Program:
+    """A file. Comments stand beside the tree, in the order of the text."""
+
+    statements: tuple[Statement, ...]
+    comments: tuple[Comment, ...] = attrs.field(default=(), eq=False, repr=False)
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)

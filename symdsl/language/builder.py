@@ -1,0 +1,261 @@
+"""Parse tree to `ast`, in one bounded recursion."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from lark import Token, Tree
+
+from symdsl.diagnostics import Span
+from symdsl.language import ast
+
+_DEEPEST = 150
+_MOST_DIGITS = 40
+_ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+
+_EXPRESSIONS = (ast.Number, ast.Text, ast.Flag, ast.Call, ast.List, ast.Tuple, ast.Negative, ast.Binary)
+_ITEMS = (ast.Input, ast.Lift, ast.Layer, ast.Repeat, ast.Project, ast.Pool, ast.Flatten)
+
+
+class MalformedError(Exception):
+    """Text that fits the grammar but cannot be a tree."""
+
+    def __init__(self, code: str, span: Span, message: str, help: str = "") -> None:
+        self.code, self.span, self.help = code, span, help
+        super().__init__(message)
+
+
+def token_span(token: Token, source: str) -> Span:
+    """Where a token is."""
+    line, column = token.line or 1, token.column or 1
+    return Span(source, line, column, token.end_line or line, token.end_column or column + len(token))
+
+
+def build(tree: Tree[Token], source: str) -> Any:
+    """The node of a parse tree.
+
+    Args:
+        tree: of any rule.
+        source: name of the text in spans.
+
+    Raises:
+        MalformedError: where it nests too deep, or a number or a text cannot be read.
+    """
+    return _Builder(source).build(tree)
+
+
+class _Builder:
+    """One method for each rule of the grammar; a method gets the built children, tokens included."""
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+
+    def build(self, node: Tree[Token] | Token, depth: int = 0) -> Any:
+        if isinstance(node, Token):
+            return node
+        if depth > _DEEPEST:
+            token = next(node.scan_values(lambda value: isinstance(value, Token)))
+            help = "name a part of it with `let`"
+            raise MalformedError("E105", token_span(token, self._source), "this is nested too deep to read", help)
+        children = [self.build(child, depth + 1) for child in node.children]
+        return _RULES[str(node.data)](self, children)
+
+    def _span(self, children: list[Any]) -> Span:
+        if not children:
+            return Span(self._source, 1, 1, 1, 1)
+        return self._span_of(children[0]).until(self._span_of(children[-1]))
+
+    def _span_of(self, child: Any) -> Span:
+        return token_span(child, self._source) if isinstance(child, Token) else child.span
+
+    def _word(self, token: Token) -> ast.Word:
+        return ast.Word(str(token), token_span(token, self._source))
+
+    # statements
+
+    def program(self, children: list[Any]) -> ast.Program:
+        return ast.Program(tuple(children), (), self._span(children))
+
+    def let(self, children: list[Any]) -> ast.Let:
+        _, name, _, value = children
+        return ast.Let(self._word(name), value, self._span(children))
+
+    def import_(self, children: list[Any]) -> ast.Import:
+        return ast.Import(self.text(children[1:]), self._span(children))
+
+    def data(self, children: list[Any]) -> ast.Data:
+        return ast.Data(_only(children, ast.Call), self._span(children))
+
+    def network(self, children: list[Any]) -> ast.Network:
+        parameters = next((child.items for child in children if isinstance(child, _Parameters)), None)
+        return ast.Network(self._word(children[1]), parameters, _only(children, *_ITEMS), self._span(children))
+
+    def instance(self, children: list[Any]) -> ast.Instance:
+        _, name, _, template = children
+        return ast.Instance(self._word(name), template, self._span(children))
+
+    def parameters(self, children: list[Any]) -> _Parameters:
+        return _Parameters(_only(children, ast.Parameter), self._span(children))
+
+    def parameter(self, children: list[Any]) -> ast.Parameter:
+        default = children[2] if len(children) == 3 else None
+        return ast.Parameter(self._word(children[0]), default, self._span(children))
+
+    def priors(self, children: list[Any]) -> ast.Priors:
+        return ast.Priors(_only(children, ast.Rule), self._span(children))
+
+    def rule(self, children: list[Any]) -> ast.Rule:
+        return ast.Rule(children[0], children[2], children[0][0].span.until(children[2].span))
+
+    def selector(self, children: list[Any]) -> tuple[ast.Pattern, ...]:
+        return _only(children, ast.Pattern)
+
+    def pattern(self, children: list[Any]) -> ast.Pattern:
+        text = "".join(str(child) for child in children if isinstance(child, Token))
+        return ast.Pattern(text, _arguments(children), self._span(children))
+
+    def search(self, children: list[Any]) -> ast.Search:
+        return ast.Search(_only(children, ast.Setting), self._span(children))
+
+    def setting(self, children: list[Any]) -> ast.Setting:
+        return ast.Setting(self._word(children[0]), children[2], self._span(children))
+
+    # items of a network
+
+    def input(self, children: list[Any]) -> ast.Input:
+        return ast.Input(children[1], self._span(children))
+
+    def lift(self, children: list[Any]) -> ast.Lift:
+        return ast.Lift(self._word(children[1]), self._span(children))
+
+    def project(self, children: list[Any]) -> ast.Project:
+        return ast.Project(self._word(children[1]), self._span(children))
+
+    def pool(self, children: list[Any]) -> ast.Pool:
+        return ast.Pool(self._word(children[1]), self._span(children))
+
+    def flatten(self, children: list[Any]) -> ast.Flatten:
+        return ast.Flatten(self._span(children))
+
+    def candidate(self, children: list[Any]) -> ast.Candidate:
+        prior = children[2] if len(children) == 3 else None
+        return ast.Candidate(children[0], prior, self._span(children))
+
+    def stride(self, children: list[Any]) -> _Stride:
+        return _Stride(children[1], self._span(children))
+
+    def layer(self, children: list[Any]) -> ast.Layer:
+        named = isinstance(children[1], Token) and children[1].type == "NAME"
+        arrow = next(at for at, child in enumerate(children) if isinstance(child, Token) and child.type == "ARROW")
+        rest = children[arrow + 2 :]
+        stride = next((child.value for child in rest if isinstance(child, _Stride)), None)
+        return ast.Layer(
+            name=self._word(children[1]) if named else None,
+            candidates=_only(children, ast.Candidate),
+            channels=children[arrow + 1],
+            stride=stride,
+            activations=_only(rest, ast.Call),
+            span=self._span(children),
+        )
+
+    def repeat(self, children: list[Any]) -> ast.Repeat:
+        names = next(child for child in children if isinstance(child, _Names))
+        return ast.Repeat(children[1], names.words, names.unpack, _only(children, *_ITEMS), self._span(children))
+
+    def names(self, children: list[Any]) -> _Names:
+        words = tuple(self._word(child) for child in children if child.type == "NAME")
+        return _Names(words, len(children) > 1, self._span(children))
+
+    # expressions
+
+    def number(self, children: list[Any]) -> ast.Number:
+        (token,) = children
+        span = token_span(token, self._source)
+        if len(token) > _MOST_DIGITS:
+            raise MalformedError("E404", span, f"a number of {len(token)} digits is too long to read")
+        value = int(token) if token.isdecimal() else float(token)
+        if value > 2**63 - 1 and (isinstance(value, int) or value == float("inf")):
+            raise MalformedError("E404", span, f"`{token}` overflows")
+        return ast.Number(value, span)
+
+    def text(self, children: list[Any]) -> ast.Text:
+        (token,) = children
+        span = token_span(token, self._source)
+        unknown = [mark for mark in _ESCAPE.findall(token[1:-1]) if mark not in _ESCAPES]
+        if unknown:
+            help = f"write `\\\\{unknown[0]}` for a backslash"
+            raise MalformedError("E104", span, f"`\\{unknown[0]}` stands for nothing in a text", help)
+        return ast.Text(_ESCAPE.sub(lambda match: _ESCAPES[match[1]], token[1:-1]), span)
+
+    def flag(self, children: list[Any]) -> ast.Flag:
+        return ast.Flag(str(children[0]) == "true", self._span(children))
+
+    def structure(self, children: list[Any]) -> ast.Call:
+        return ast.Call(self._word(children[0]), _arguments(children), self._span(children))
+
+    step = structure
+
+    def arguments(self, children: list[Any]) -> _Arguments:
+        return _Arguments(_only(children, ast.Argument), self._span(children))
+
+    def argument(self, children: list[Any]) -> ast.Argument:
+        name = self._word(children[0]) if len(children) == 3 else None
+        return ast.Argument(name, children[-1], self._span(children))
+
+    def list_(self, children: list[Any]) -> ast.List:
+        return ast.List(_only(children, *_EXPRESSIONS), self._span(children))
+
+    def tuple_(self, children: list[Any]) -> ast.Tuple:
+        return ast.Tuple(_only(children, *_EXPRESSIONS), self._span(children))
+
+    def group(self, children: list[Any]) -> ast.Expression:
+        inside: ast.Expression = children[1]
+        return inside
+
+    def negative(self, children: list[Any]) -> ast.Negative:
+        return ast.Negative(children[1], self._span(children))
+
+    def binary(self, children: list[Any]) -> ast.Binary:
+        left, operator, right = children
+        return ast.Binary(str(operator), left, right, self._span(children))
+
+
+class _Parts:
+    """What several children make together, on the way up to the node that owns them."""
+
+    def __init__(self, items: tuple[Any, ...], span: Span) -> None:
+        self.items, self.span = items, span
+
+
+class _Parameters(_Parts):
+    pass
+
+
+class _Arguments(_Parts):
+    pass
+
+
+class _Stride:
+    def __init__(self, value: ast.Expression, span: Span) -> None:
+        self.value, self.span = value, span
+
+
+class _Names:
+    def __init__(self, words: tuple[ast.Word, ...], unpack: bool, span: Span) -> None:
+        self.words, self.unpack, self.span = words, unpack, span
+
+
+def _only(children: list[Any], *kinds: type) -> tuple[Any, ...]:
+    return tuple(child for child in children if isinstance(child, kinds))
+
+
+def _arguments(children: list[Any]) -> tuple[ast.Argument, ...] | None:
+    return next((child.items for child in children if isinstance(child, _Arguments)), None)
+
+
+_RULES: dict[str, Callable[[_Builder, list[Any]], Any]] = {
+    name.rstrip("_"): method for name, method in vars(_Builder).items() if callable(method) and not name.startswith("_")
+}

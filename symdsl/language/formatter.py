@@ -1,0 +1,118 @@
+"""Canonical layout of a text, comments kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from symdsl.diagnostics import Collector, Span
+from symdsl.language import ast
+from symdsl.language.parser import parse_program
+from symdsl.language.printer import head, statement_lines
+
+_INDENT = "  "
+
+_Node = ast.Statement | ast.Item | ast.Rule | ast.Setting
+_Place = tuple[int, int]
+
+
+def format_text(text: str, source: str = "<text>") -> str:
+    """The same spec in canonical layout.
+
+    One statement, item, rule or setting a line; comments stay before, or at the end of the line of, what they were
+    written at; single blank lines are kept. Formatting twice changes nothing more.
+
+    Args:
+        text: a spec.
+        source: its name in diagnostics.
+
+    Raises:
+        SpecError: if it cannot be parsed.
+    """
+    collector = Collector()
+    collector.add_source(source, text)
+    program = parse_program(text, source, collector)
+    collector.raise_errors()
+    assert program is not None, "without a tree there is an error"
+    layout = _Layout(list(program.comments))
+    layout.nodes(program.statements, "", None)
+    layout.flush("", None)
+    return "".join(f"{line}\n" for line in layout.lines)
+
+
+@attrs.define
+class _Layout:
+    """Writes lines in the order of the text.
+
+    Attributes:
+        comments: those not written yet.
+        lines: those written.
+        reached: the line of the source up to which everything is written.
+    """
+
+    comments: list[ast.Comment]
+    lines: list[str] = attrs.field(factory=list)
+    reached: int | None = None
+
+    def nodes(self, nodes: Sequence[_Node], indent: str, end: _Place | None) -> None:
+        following = [*(_start(node.span) for node in nodes), end][1:]
+        for node, limit in zip(nodes, following, strict=True):
+            self.flush(indent, _start(node.span))
+            if isinstance(node, ast.Network | ast.Priors | ast.Search | ast.Repeat):
+                self._block(node, indent)
+            else:
+                self.flush(indent, _end(node.span))
+                self._gap(node.span.line)
+                self.lines += [indent + line for line in statement_lines(node)]
+            self._trail(node.span.end_line, limit)
+
+    def flush(self, indent: str, limit: _Place | None) -> None:
+        """Write the comments that stand before a place, each on its own line."""
+        while self.comments and (limit is None or _start(self.comments[0].span) < limit):
+            comment = self.comments.pop(0)
+            self._gap(comment.span.line)
+            self.lines.append(indent + comment.text)
+            self.reached = comment.span.line
+
+    def _block(self, node: ast.Network | ast.Priors | ast.Search | ast.Repeat, indent: str) -> None:
+        inside = _inside(node)
+        self._gap(node.span.line)
+        self.lines.append(indent + head(node))
+        self._trail(node.span.line, _start(inside[0].span) if inside else _end(node.span))
+        self.nodes(inside, indent + _INDENT, _end(node.span))
+        self.flush(indent + _INDENT, _end(node.span))
+        self.lines.append(indent + "}")
+
+    def _trail(self, line: int, limit: _Place | None) -> None:
+        """Put a comment of this line, if one stands before `limit`, behind what was written last."""
+        self.reached = line
+        if not self.comments:
+            return
+        span = self.comments[0].span
+        if span.line == line and (limit is None or _start(span) < limit):
+            self.lines[-1] += f"  {self.comments.pop(0).text}"
+
+    def _gap(self, line: int) -> None:
+        """Keep one blank line where the source has some."""
+        if self.reached is not None and line > self.reached + 1 and not self.lines[-1].endswith("{"):
+            self.lines.append("")
+        self.reached = line
+
+
+def _inside(node: ast.Network | ast.Priors | ast.Search | ast.Repeat) -> tuple[_Node, ...]:
+    match node:
+        case ast.Network(items=inside) | ast.Repeat(items=inside):
+            return inside
+        case ast.Priors(rules=rules):
+            return rules
+        case ast.Search(settings=settings):
+            return settings
+
+
+def _start(span: Span) -> _Place:
+    return (span.line, span.column)
+
+
+def _end(span: Span) -> _Place:
+    return (span.end_line, span.end_column)

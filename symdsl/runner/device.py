@@ -1,0 +1,41 @@
+"""Where a run computes."""
+
+from __future__ import annotations
+
+import re
+
+import torch
+
+from symdsl.diagnostics import RunError
+
+
+def resolve_device(text: str) -> torch.device:
+    """The device that `auto`, `cpu`, `cuda` or `cuda:n` stands for; `auto` takes a GPU where there is one.
+
+    Raises:
+        ValueError: `text` is none of these.
+        RunError: the machine has no such GPU. There is never a silent fall back to the CPU.
+    """
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", text):
+        raise ValueError(f'`device` (="{text}") must be auto, cpu, cuda or cuda:n')
+    if text == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(text)
+    if device.type == "cuda":
+        _check_gpu(device)
+    return device
+
+
+def _check_gpu(device: torch.device) -> None:
+    found = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if found == 0:
+        raise RunError(f"no CUDA device for `--device {device}`: none is available here; use `--device cpu`")
+    if device.index is not None and device.index >= found:
+        raise RunError(
+            f"no CUDA device {device.index} for `--device {device}`: this machine has {found}, counted from 0"
+        )
+
+
+def describe(device: torch.device) -> str:
+    """The device's name, with the card's for a GPU."""
+    return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)

@@ -1,0 +1,89 @@
+"""Measuring a learned network again, on its own test data or on others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from symdsl import data as data_room
+from symdsl import lowering
+from symdsl.curvature.likelihood import LIKELIHOODS
+from symdsl.diagnostics import RunError
+from symdsl.nn import Network
+from symdsl.runner.device import resolve_device
+from symdsl.runner.metrics import evaluate_outputs, outputs_of
+from symdsl.runs import RunFolder
+from symdsl.spec import Spec, load
+
+
+def evaluate(run: str | Path, overrides: Mapping[str, Any] | None = None, device: str = "auto") -> dict[str, Any]:
+    """Test metrics of the network a run learned.
+
+    Args:
+        run: a finished run's folder.
+        overrides: changes to the spec's data, e.g. `{"data.copies": 1}`.
+        device: `auto`, `cpu`, `cuda` or `cuda:n`.
+
+    Returns:
+        `accuracy` (a fraction of 1), `nll` (mean, nats) and `ece`; `rmse` and `nll` for regression.
+
+    Raises:
+        SpecError: the overrides do not fit the spec.
+        RunError: the run is not finished, or its files or data cannot be used.
+    """
+    target = resolve_device(device)
+    folder = RunFolder.view(run)
+    result = folder.read_result()
+    spec = load(folder.path / "spec.sym", dict(overrides or {}))
+    net = _network(folder.path, spec, result).to(target)
+    test = data_room.load(spec).test
+    likelihood = LIKELIHOODS[spec.facts.data.task]
+    metrics = evaluate_outputs(
+        outputs_of(net, test.x.to(target)), test.y.to(target), likelihood, result.get("noise") or 1.0
+    )
+    return {name: value for name, value in metrics.items() if value is not None}
+
+
+def _network(folder: Path, spec: Spec, result: Mapping[str, Any]) -> Network:
+    net = lowering.compile(spec)
+    path = folder / "model.safetensors"
+    try:
+        weights = load_file(path)
+        for key, parameter in net.tensors().items():
+            parameter.data.copy_(weights[key])
+    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
+        raise RunError(f"{path}: does not hold the weights of this network: {error}") from error
+    layers = dict(net.layers())
+    for layer in result["layers"]:
+        for candidate in layer["candidates"]:
+            if candidate.get("off"):
+                layers[layer["name"]].switch_off(candidate["kind"])
+    return net.eval()
+
+
+def probe(spec: Spec, device: str) -> dict[str, str]:
+    """Builds a spec's network on a device and runs one batch of noise forward and backward.
+
+    Args:
+        spec: the spec.
+        device: `auto`, `cpu`, `cuda` or `cuda:n`.
+
+    Returns:
+        Device, parameters, milliseconds for one batch (the best of five after one to warm up) and, on a GPU, peak
+        memory; as text to print.
+
+    Raises:
+        RunError: there is no such device, or its memory does not suffice.
+    """
+    from symdsl.runner.timing import time_batch
+
+    target = resolve_device(device)
+    try:
+        return time_batch(lowering.compile(spec).to(target), spec, target)
+    except torch.OutOfMemoryError as error:
+        raise RunError(f"{target}: out of memory for one batch of {spec.facts.search.batch} examples") from error

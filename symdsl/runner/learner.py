@@ -1,0 +1,299 @@
+"""The state of a search and the small steps that move it: an epoch of training, an evidence step."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor
+
+from symdsl.analysis.facts import Adam, Facts, Layer, Mackay, Search
+from symdsl.analysis.facts import Fisher as FisherFacts
+from symdsl.curvature import Exact, Fisher, Likelihood, MonteCarlo, estimate
+from symdsl.curvature.likelihood import LIKELIHOODS
+from symdsl.data import Dataset, Examples
+from symdsl.diagnostics import NumericalError
+from symdsl.laplace import AdamUpdate, Laplace, MackayUpdate, PriorUpdate
+from symdsl.laplace.posterior import from_curvature
+from symdsl.laplace.priors import LARGEST_PRECISION
+from symdsl.nn import Network
+from symdsl.runner.schedule import SCHEDULES
+
+OFF_SHARE = 1e-4
+"""A path at the upper bound of the precision whose relative effective number stays below this is switched off."""
+
+_PATIENCE = 2
+"""Evidence steps in a row that a path must look dead before it is switched off."""
+
+
+def fisher_of(facts: FisherFacts) -> Fisher:
+    """The Fisher estimator a spec names."""
+    return Exact() if facts.kind == "exact" else MonteCarlo(facts.samples)
+
+
+def prior_update_of(facts: Adam | Mackay) -> PriorUpdate:
+    """The prior update a spec names."""
+    return MackayUpdate(facts.damping) if isinstance(facts, Mackay) else AdamUpdate(facts.lr)
+
+
+def layer_records(facts: Facts) -> tuple[Layer, ...]:
+    """The layers of the network, in order."""
+    return tuple(node for node in facts.network.nodes if isinstance(node, Layer))
+
+
+def initial_precisions(facts: Facts) -> dict[str, float]:
+    """The precision each parameter tensor's prior starts at."""
+    return {key: prior.precision for key, prior in _priors(facts)}
+
+
+def learned_keys(facts: Facts) -> frozenset[str]:
+    """Parameter tensors whose precision the search may move."""
+    return frozenset(key for key, prior in _priors(facts) if prior.learned)
+
+
+def _priors(facts: Facts) -> list[tuple[str, Any]]:
+    found = []
+    for layer in layer_records(facts):
+        for candidate in layer.candidates:
+            found += [(f"{layer.name}.{candidate.name}.{tensor.name}", tensor.prior) for tensor in candidate.tensors]
+        found.append((f"{layer.name}.bias", layer.bias))
+    return found
+
+
+def _stream(device: torch.device | str, *words: object) -> torch.Generator:
+    digest = hashlib.sha256("/".join(map(str, words)).encode()).digest()
+    return torch.Generator(device).manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+@attrs.frozen
+class EpochMetrics:
+    """Training figures of one epoch, taken while the parameters moved: means per example."""
+
+    loss: float
+    nll: float
+    accuracy: float | None
+    lr: float
+
+
+class Learner:
+    """Parameters, priors and optimiser of one search, and the steps that move them.
+
+    Nothing here depends on when it is called: batches and sampled labels come from the seed and the epoch, so that
+    a state restored at an epoch goes on exactly as the uninterrupted search would.
+
+    Args:
+        net: the network, on its device.
+        facts: the checked spec.
+        dataset: training and test examples.
+        seed: of order and sampling.
+
+    Attributes:
+        precisions: prior precision of every parameter tensor that is not switched off.
+        noise: variance of the Gaussian likelihood; 1 for classification.
+        epoch: epochs done.
+    """
+
+    def __init__(self, net: Network, facts: Facts, dataset: Dataset, seed: int) -> None:
+        self.net = net
+        self.facts = facts
+        self.search: Search = facts.search
+        self.likelihood: Likelihood = LIKELIHOODS[facts.data.task]
+        self.device = next(net.parameters()).device
+        self.train = Examples(dataset.train.x.to(self.device), dataset.train.y.to(self.device))
+        self.seed = seed
+        self.parameters = net.tensors()
+        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.search.optimizer.lr, fused=True)
+        self.precisions = initial_precisions(facts)
+        self.learned = learned_keys(facts)
+        self.prior_update = prior_update_of(self.search.prior_optimizer)
+        self.prior_state: Mapping[str, tuple[float, float, int]] = {}
+        self.noise = 1.0
+        self.epoch = 0
+        self.step_size = 1.0
+        self._looks_dead: dict[str, int] = {}
+
+    def train_epoch(self) -> EpochMetrics:
+        """One pass over the training data, towards the maximum a posteriori under the present priors.
+
+        Minimises (1/N) [-log p(D | theta) + 1/2 sum_k delta_k ||theta_k||^2]; the norm of this whole gradient is
+        clipped, so that clipping never tilts the balance of likelihood and prior.
+
+        Raises:
+            NumericalError: a loss or gradient was not finite.
+        """
+        examples, batch = len(self.train), self.search.batch
+        order = torch.randperm(examples, generator=_stream("cpu", self.seed, "order", self.epoch)).to(self.device)
+        steps = math.ceil(examples / batch)
+        sums = torch.zeros(3, dtype=torch.float64, device=self.device)
+        for step, index in enumerate(order.split(batch)):
+            self._set_learning_rate((self.epoch + step / steps) / self.search.epochs)
+            sums += self._train_step(self.train[index])
+        self.epoch += 1
+        return self._epoch_metrics(*sums.tolist())
+
+    def _set_learning_rate(self, progress: float) -> None:
+        schedule = SCHEDULES[self.search.optimizer.schedule]
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.search.optimizer.lr * self.step_size * schedule(progress)
+
+    def _train_step(self, batch: Examples) -> Tensor:
+        self.net.train()
+        outputs = self.net(batch.x)
+        loss = self.likelihood.loss(outputs, batch.y)
+        self.optimizer.zero_grad()
+        (loss / (len(batch) * self.noise)).backward()
+        self._add_prior_gradient()
+        bound = self.search.optimizer.clip or math.inf
+        norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), bound)
+        self.optimizer.step()
+        right = torch.zeros_like(norm) if self.likelihood.has_noise else (outputs.argmax(1) == batch.y).sum()
+        return torch.stack((loss.detach(), right.to(loss.dtype), (~torch.isfinite(norm)).to(loss.dtype)))
+
+    def _add_prior_gradient(self) -> None:
+        for key, precision in self.precisions.items():
+            parameter = self.parameters[key]
+            if parameter.grad is not None:
+                parameter.grad.add_(parameter.detach(), alpha=precision / len(self.train))
+
+    def _epoch_metrics(self, loss: float, right: float, failures: float) -> EpochMetrics:
+        if failures or not math.isfinite(loss):
+            raise NumericalError(f"the loss or its gradient is not finite in epoch {self.epoch}")
+        examples = len(self.train)
+        nll = self.likelihood.nll(loss, examples, self.facts.data.classes, self.noise) / examples
+        accuracy = None if self.likelihood.has_noise else right / examples
+        rate = float(self.optimizer.param_groups[0]["lr"])
+        return EpochMetrics(nll + self.penalty() / examples, nll, accuracy, rate)
+
+    def penalty(self) -> float:
+        """1/2 sum_k delta_k ||theta_k||^2 at the present parameters, in nats."""
+        norms = torch.stack([self.parameters[key].detach().double().square().sum() for key in self.precisions])
+        precisions = torch.tensor(list(self.precisions.values()), dtype=torch.float64)
+        return float(0.5 * (norms.cpu() * precisions).sum())
+
+    def laplace(self) -> Laplace:
+        """The Laplace approximation at the present parameters, from all training examples.
+
+        Raises:
+            NumericalError: eigenvalues that cannot be computed, with the parameter tensor and the epoch.
+        """
+        generator = _stream(self.device, self.seed, "labels", self.epoch)
+        fisher = fisher_of(self.search.objective.fisher)
+        self.net.eval()
+        try:
+            curvature = estimate(self.net, self.train.x, self.train.y, self.likelihood, fisher, generator)
+            return from_curvature(self.net, curvature, self.likelihood, self.precisions, self.noise)
+        except NumericalError as error:
+            raise NumericalError(f"{error}, after epoch {self.epoch}") from None
+
+    def evidence_step(self) -> tuple[Laplace, list[str]]:
+        """Moves the priors up the evidence at fixed parameters and fixed curvature, then switches dead paths off.
+
+        Returns:
+            The approximation under the new priors, and `layer.path` of every path that was switched off.
+        """
+        laplace = self.laplace()
+        rate = self._prior_rate()
+        for _ in range(self.search.steps):
+            precisions, self.prior_state = self.prior_update.step(laplace, self.learned, self.prior_state, rate)
+            noise = laplace.fitted_noise() if self.likelihood.has_noise else laplace.noise
+            laplace = laplace.with_precisions(precisions, noise)
+        self.precisions, self.noise = dict(laplace.precisions), laplace.noise
+        return laplace, [] if self.search.keep_paths else self._switch_off_dead_paths(laplace)
+
+    def _prior_rate(self) -> float:
+        optimizer = self.search.prior_optimizer
+        schedule = optimizer.schedule if isinstance(optimizer, Adam) else "constant"
+        return SCHEDULES[schedule]((self.epoch - 1) / self.search.epochs)
+
+    def _switch_off_dead_paths(self, laplace: Laplace) -> list[str]:
+        effective = laplace.effective_parameters()
+        switched = []
+        for name, layer in self.net.layers():
+            shares = path_shares(name, layer.paths, effective)
+            for path, share in shares.items():
+                key = f"{name}.{path}"
+                tensors = [other for other in self.precisions if other.startswith(f"{key}.")]
+                at_bound = any(self.precisions[tensor] >= LARGEST_PRECISION for tensor in tensors)
+                dead = bool(tensors) and at_bound and share < OFF_SHARE and self.learned.issuperset(tensors)
+                self._looks_dead[key] = self._looks_dead.get(key, 0) + 1 if dead else 0
+                if self._looks_dead[key] == _PATIENCE:
+                    self.switch_off(name, path)
+                    switched.append(key)
+        return switched
+
+    def switch_off(self, layer: str, path: str) -> None:
+        """Leaves a path out of the network, its curvature and its prior from now on."""
+        dict(self.net.layers())[layer].switch_off(path)
+        for tensor in [key for key in self.precisions if key.startswith(f"{layer}.{path}.")]:
+            self.parameters[tensor].grad = None
+            del self.precisions[tensor]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Copies of every tensor a resume needs: parameters and the optimiser's moments, on the CPU."""
+        found: dict[str, Tensor] = {}
+        for key, parameter in self.parameters.items():
+            found[f"parameter/{key}"] = parameter.detach().cpu().clone()
+            for name, value in self.optimizer.state.get(parameter, {}).items():
+                found[f"{name}/{key}"] = value.detach().cpu().clone()
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Everything else a resume needs, as plain numbers."""
+        return {
+            "epoch": self.epoch,
+            "seed": self.seed,
+            "precisions": dict(self.precisions),
+            "prior_state": {key: list(moments) for key, moments in self.prior_state.items()},
+            "noise": self.noise,
+            "step_size": self.step_size,
+            "looks_dead": dict(self._looks_dead),
+            "off": [f"{name}.{path}" for name, layer in self.net.layers() for path in sorted(layer.off)],
+        }
+
+    def restore(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        """Takes up a state that `state` and `tensors` gave; the network must be the same.
+
+        Raises:
+            KeyError: a tensor is missing.
+        """
+        for key in state["off"]:
+            layer, path = key.split(".", 1)
+            if path not in dict(self.net.layers())[layer].off:
+                self.switch_off(layer, path)
+        for key, parameter in self.parameters.items():
+            parameter.data.copy_(tensors[f"parameter/{key}"])
+            moments = {name: tensors[f"{name}/{key}"] for name in _MOMENTS if f"{name}/{key}" in tensors}
+            self.optimizer.state.pop(parameter, None)
+            if moments:
+                self.optimizer.state[parameter] = {name: self._placed(value) for name, value in moments.items()}
+        self.epoch, self.seed = state["epoch"], state["seed"]
+        self.precisions = dict(state["precisions"])
+        self.prior_state = {key: (first, second, steps) for key, (first, second, steps) in state["prior_state"].items()}
+        self.noise, self.step_size = state["noise"], state["step_size"]
+        self._looks_dead = dict(state["looks_dead"])
+
+    def _placed(self, value: Tensor) -> Tensor:
+        return value.detach().clone().to(self.device)
+
+
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+
+
+def path_shares(layer: str, paths: Any, effective: Mapping[str, float]) -> dict[str, float]:
+    """Relative effective number of each path of a layer; 0 for paths that are switched off.
+
+    Args:
+        layer: the layer's name.
+        paths: the layer's path names.
+        effective: effective number of each parameter tensor, keyed `layer.path.tensor`.
+    """
+    sums = {
+        path: math.fsum(value for key, value in effective.items() if key.startswith(f"{layer}.{path}."))
+        for path in paths
+    }
+    total = math.fsum(sums.values())
+    return {path: value / total if total > 0 else 0.0 for path, value in sums.items()}

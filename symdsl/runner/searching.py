@@ -1,0 +1,283 @@
+"""The search from beginning to end: folder, loop, checkpoint, resume, result."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import attrs
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+
+from symdsl import data as data_room
+from symdsl import lowering, render, runs
+from symdsl.data import Dataset
+from symdsl.diagnostics import NumericalError, RunError
+from symdsl.graph import content_hash, to_json
+from symdsl.progress import Silent
+from symdsl.runner.device import describe, resolve_device
+from symdsl.runner.learner import Learner
+from symdsl.runner.report import describe_run
+from symdsl.runner.schedule import evidence_is_due
+from symdsl.runs import RunFolder
+from symdsl.spec import Spec, parse
+
+Objective = Literal["laplace", "map"]
+
+PICTURES: tuple[render.Format, ...] = ("dot", "svg", "png")
+
+_SAVING_SHARE = 0.05
+"""Checkpoints may take this share of the time; a network that takes long to save is saved less often."""
+
+
+@attrs.frozen(eq=False)
+class Result:
+    """What a search found.
+
+    Attributes:
+        content: what `result.json` holds.
+        folder: the run folder.
+        spec: the spec as run.
+    """
+
+    content: dict[str, Any]
+    folder: Path
+    spec: Spec
+
+    def __getitem__(self, key: str) -> Any:
+        return self.content[key]
+
+    def _repr_svg_(self) -> str:
+        return render.architecture(self.spec.graph(), self.content, "svg").decode()
+
+
+def search(
+    spec: Spec,
+    device: str = "auto",
+    out: str | Path | None = None,
+    resume: str | Path | None = None,
+    seed: int | None = None,
+    objective: Objective = "laplace",
+    observer: Silent | None = None,
+) -> Result:
+    """Trains a spec's network, learns its priors by the Laplace evidence, and writes the run folder.
+
+    Args:
+        spec: what to learn.
+        device: `auto`, `cpu`, `cuda` or `cuda:n`.
+        out: folder of a new run; `runs/<spec>/<time>-<hash>` when left out.
+        resume: folder of an unfinished run of the same spec, to go on with instead.
+        seed: replaces the spec's own.
+        objective: `laplace` learns the priors; `map` leaves them, the baseline.
+        observer: is told of every epoch.
+
+    Raises:
+        RunError: data, device or folder cannot be used; one line says what to do.
+        NumericalError: the numbers went wrong twice.
+        KeyboardInterrupt: after the run folder was left in a state that `resume` takes up.
+    """
+    if objective not in ("laplace", "map"):
+        raise ValueError(f'`objective` (="{objective}") must be "laplace" or "map"')
+    if seed is not None:
+        spec = parse(spec.text(), {"search.seed": seed}, source=spec.name)
+    target = resolve_device(device)
+    dataset = data_room.load(spec)
+    with _open(spec, out, resume) as folder:
+        run = _Run(spec, dataset, target, folder, objective, observer or Silent())
+        with _status_kept(folder):
+            run.prepare(resumed=resume is not None)
+            return run.finish()
+
+
+def _open(spec: Spec, out: str | Path | None, resume: str | Path | None) -> RunFolder:
+    if resume is None:
+        digest = content_hash(spec.graph())
+        return RunFolder.create(out or runs.default_folder(spec.name, datetime.now(UTC), digest))
+    folder = RunFolder.resume(resume)
+    if folder.read_text("spec.sym") != spec.text():
+        folder.close()
+        raise RunError(f"{resume}: was started from another spec; resume it with {Path(resume) / 'spec.sym'}")
+    return folder
+
+
+@contextlib.contextmanager
+def _status_kept(folder: RunFolder) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        with contextlib.suppress(RunError):
+            folder.set_status("interrupted", datetime.now(UTC))
+        raise
+    except (RunError, NumericalError) as error:
+        _note_failure(folder, error)
+        raise
+    except (MemoryError, torch.OutOfMemoryError) as error:
+        reason = RunError("out of memory; lower `search.batch` or the network's width, or choose another device")
+        _note_failure(folder, reason)
+        raise reason from error
+
+
+def _note_failure(folder: RunFolder, error: Exception) -> None:
+    with contextlib.suppress(RunError):
+        folder.set_status("failed", datetime.now(UTC), str(error))
+
+
+class _Run:
+    """One search in one folder."""
+
+    def __init__(
+        self,
+        spec: Spec,
+        dataset: Dataset,
+        device: torch.device,
+        folder: RunFolder,
+        objective: Objective,
+        observer: Silent,
+    ) -> None:
+        self.spec, self.dataset, self.device = spec, dataset, device
+        self.folder, self.objective, self.observer = folder, objective, observer
+        self.seconds = {"training": 0.0, "evidence": 0.0}
+        self.retried = False
+        self._saved_at, self._saving_took = 0.0, 0.0
+        seed = spec.facts.search.seed
+        self.learner = Learner(lowering.compile(spec, seed).to(device), spec.facts, dataset, seed)
+
+    def prepare(self, resumed: bool) -> None:
+        """Writes what is known before the first epoch, or takes up the last checkpoint."""
+        if resumed:
+            self._restore()
+            self.folder.set_status("running", datetime.now(UTC))
+        else:
+            self._begin()
+        self.observer.started(self.folder.path, self.spec.facts.search.epochs, self.learner.epoch)
+
+    def _begin(self) -> None:
+        self.folder.begin(
+            spec=self.spec.name,
+            seed=self.learner.seed,
+            device=describe(self.device),
+            command=sys.argv,
+            dataset=data_room.fingerprint(self.dataset),
+            now=datetime.now(UTC),
+        )
+        self.folder.write_text("spec.sym", self.spec.text())
+        self.folder.write_json("graph.json", to_json(self.spec.graph()))
+        self._save()
+
+    def _restore(self) -> None:
+        state, content = self.folder.load_checkpoint()
+        if state["objective"] != self.objective:
+            command = {"laplace": "search", "map": "map"}[state["objective"]]
+            raise RunError(f"{self.folder.path}: was started with `symdsl {command}`; resume it with that")
+        if self.folder.read_info()["dataset"] != data_room.fingerprint(self.dataset):
+            raise RunError(f"{self.folder.path}: the data are not those the run was started with")
+        self._take_up(state, content)
+
+    def _take_up(self, state: dict[str, Any], content: bytes) -> None:
+        try:
+            self.learner.restore(state["learner"], load_tensors(content))
+        except (SafetensorError, KeyError, RuntimeError) as error:
+            raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
+        self.seconds, self.retried = dict(state["seconds"]), state["retried"]
+        self.folder.truncate_metrics(self.learner.epoch)
+
+    def finish(self) -> Result:
+        """Runs the epochs that are left, then writes the result."""
+        while self.learner.epoch < self.spec.facts.search.epochs:
+            try:
+                self._epoch()
+            except NumericalError as error:
+                self._retry(error)
+        content = self._result()
+        self._write_result(content)
+        self.observer.finished(content)
+        return Result(content, self.folder.path, self.spec)
+
+    def _epoch(self) -> None:
+        started = time.perf_counter()
+        with self._timed("training"):
+            metrics = attrs.asdict(self.learner.train_epoch())
+        record: dict[str, Any] = {"epoch": self.learner.epoch} | metrics
+        if self.objective == "laplace" and evidence_is_due(self.learner.epoch, self.spec.facts.search):
+            with self._timed("evidence"):
+                record |= self._evidence()
+        record["wall_s"] = time.perf_counter() - started
+        self.folder.append_metrics(record)
+        self._save_in_turn()
+        self.observer.epoch(record)
+
+    def _evidence(self) -> dict[str, Any]:
+        laplace, switched_off = self.learner.evidence_step()
+        for path in switched_off:
+            self.observer.note(f"{path} is switched off after epoch {self.learner.epoch}")
+        return {
+            "neg_log_evidence_per_example": -laplace.log_evidence() / laplace.examples,
+            "precisions": dict(laplace.precisions),
+            "effective": laplace.effective_parameters(),
+            "noise": laplace.noise,
+            "switched_off": switched_off,
+        }
+
+    def _retry(self, error: NumericalError) -> None:
+        if self.retried:
+            raise NumericalError(f"{error}, again at half the learning rate; lower `search.optimizer`'s lr") from None
+        self._take_up(*self.folder.load_checkpoint())
+        self.retried = True
+        self.learner.step_size /= 2
+        self.observer.note(f"{error}; going on from epoch {self.learner.epoch} at half the learning rate")
+
+    @contextlib.contextmanager
+    def _timed(self, phase: str) -> Iterator[None]:
+        started = time.perf_counter()
+        yield
+        self.seconds[phase] += time.perf_counter() - started
+
+    def _save_in_turn(self) -> None:
+        last = self.learner.epoch == self.spec.facts.search.epochs
+        if last or time.perf_counter() - self._saved_at >= self._saving_took / _SAVING_SHARE:
+            self._save()
+
+    def _save(self) -> None:
+        started = time.perf_counter()
+        state = {
+            "epoch": self.learner.epoch,
+            "objective": self.objective,
+            "seconds": self.seconds,
+            "retried": self.retried,
+            "learner": self.learner.state(),
+        }
+        self.folder.save_checkpoint(state, save_tensors(self.learner.tensors()))
+        self._saved_at = time.perf_counter()
+        self._saving_took = self._saved_at - started
+
+    def _result(self) -> dict[str, Any]:
+        with self._timed("evidence"):
+            laplace = self.learner.laplace()
+        head = {
+            "schema": runs.SCHEMA,
+            "spec": self.spec.name,
+            "objective": self.objective,
+            "seed": self.learner.seed,
+            "device": describe(self.device),
+            "epochs": self.learner.epoch,
+            "wall_s": {"total": sum(self.seconds.values()), **self.seconds},
+        }
+        return head | describe_run(self.learner, self.dataset, laplace)
+
+    def _write_result(self, content: dict[str, Any]) -> None:
+        weights = {key: parameter.detach().cpu() for key, parameter in self.learner.parameters.items()}
+        self.folder.write_bytes("model.safetensors", save_tensors(weights))
+        kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
+        self.folder.write_text("learned.sym", self.spec.pruned(kept))
+        self.folder.write_json("result.json", content)
+        graph = self.spec.graph()
+        for form in PICTURES:
+            self.folder.write_bytes(f"architecture.{form}", render.architecture(graph, content, form))
+        self.folder.set_status("finished", datetime.now(UTC))

@@ -1,0 +1,36 @@
+"""How long one batch takes on a device."""
+
+from __future__ import annotations
+
+import time
+
+import torch
+
+from symdsl.nn import Network
+from symdsl.runner.device import describe
+from symdsl.spec import Spec
+
+_REPEATS = 5
+
+
+def time_batch(net: Network, spec: Spec, device: torch.device) -> dict[str, str]:
+    """One batch of noise forward and backward; see `probe`."""
+    data, batch = spec.facts.data, spec.facts.search.batch
+    x = torch.randn(batch, data.channels, data.height, data.width, device=device)
+    seconds = [_one_batch(net, x) for _ in range(_REPEATS + 1)]
+    found = {
+        "device": describe(device),
+        "parameters": f"{sum(parameter.numel() for parameter in net.parameters()):,}",
+        f"forward and backward, {batch} examples": f"{1000 * min(seconds[1:]):.2f} ms",
+    }
+    if device.type == "cuda":
+        found["peak memory"] = f"{torch.cuda.max_memory_allocated(device) / 2**20:.1f} MiB"
+    return found
+
+
+def _one_batch(net: Network, x: torch.Tensor) -> float:
+    started = time.perf_counter()
+    net(x).square().sum().backward()
+    if x.is_cuda:
+        torch.cuda.synchronize(x.device)
+    return time.perf_counter() - started

@@ -1,0 +1,94 @@
+"""A checked spec, from a file or a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from symdsl.analysis.analyse import analyse
+from symdsl.analysis.facts import Facts
+from symdsl.analysis.overrides import Override, apply_overrides
+from symdsl.analysis.pruning import pruned_program
+from symdsl.diagnostics import Collector, Diagnostic
+from symdsl.language import ast
+from symdsl.language.imports import inline, read_file
+from symdsl.language.printer import print_program
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+@attrs.frozen
+class Spec:
+    """A spec without errors.
+
+    Attributes:
+        name: the stem of its file, or for a text the name of its network.
+        facts: everything it says.
+        warnings: what is hardly meant.
+        program: its tree, imports inlined and overrides applied.
+    """
+
+    name: str
+    facts: Facts
+    warnings: tuple[Diagnostic, ...]
+    program: ast.Program = attrs.field(repr=False)
+
+    def text(self) -> str:
+        """A text that says the same on its own: imports inlined, overrides applied."""
+        return print_program(self.program)
+
+    def graph(self) -> nx.DiGraph[str]:
+        """The network as a graph of records."""
+        from symdsl.graph import build
+
+        return build(self.facts)
+
+    def pruned(self, keep: Mapping[str, set[str]]) -> str:
+        """The text of the same spec with some candidates only.
+
+        Args:
+            keep: names of the candidates to keep by name of the layer; layers not named keep all.
+
+        Raises:
+            ValueError: if a layer or candidate of that name does not exist, or none would be left.
+        """
+        return print_program(pruned_program(self.program, self.facts, keep))
+
+
+def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spec:
+    """Read and check a spec file.
+
+    Args:
+        path: the file.
+        overrides: values by `let`, network parameter, `data.KEY` or `search.KEY`, each a value or, as a text, an
+            expression of the language.
+
+    Raises:
+        SpecError: carrying every diagnostic.
+    """
+    collector = Collector()
+    program = read_file(Path(path), str(path), collector)
+    return _checked(program, Path(path).stem, overrides, collector)
+
+
+def parse(text: str, overrides: Mapping[str, object] | None = None, source: str = "<text>") -> Spec:
+    """Check a spec given as a text, as `load` does a file; `source` names it in diagnostics."""
+    collector = Collector()
+    return _checked(inline(text, source, None, collector), "", overrides, collector)
+
+
+def _checked(
+    program: ast.Program | None, name: str, overrides: Mapping[str, object] | None, collector: Collector
+) -> Spec:
+    collector.raise_errors()
+    assert program is not None, "without a tree there is an error"
+    given = [Override.of(key, value) for key, value in (overrides or {}).items()]
+    program = apply_overrides(program, given, collector)
+    facts = analyse(program, name, collector)
+    collector.raise_errors()
+    assert facts is not None, "without facts there is an error"
+    return Spec(facts.name, facts, collector.diagnostics, program)

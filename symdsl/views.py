@@ -1,0 +1,110 @@
+"""What commands can show of a network and of a run: one function per view, each giving the bytes to print or save."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from symdsl.diagnostics import RunError
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from symdsl.render import Format
+    from symdsl.runs import RunFolder
+    from symdsl.spec import Spec
+
+_WIDTH = 160  # of tables that no terminal limits
+
+PICTURES: tuple[Format, ...] = ("dot", "svg", "png", "pdf")
+BINARY = frozenset({"png", "pdf"})
+
+
+def json_bytes(value: Any) -> bytes:
+    """A value as indented JSON, with a newline at the end."""
+    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode()
+
+
+def _table_bytes(table: Any) -> bytes:
+    """A table as text: as wide as the terminal and styled on one, plain and wide elsewhere."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    terminal = sys.stdout.isatty()
+    text = StringIO()
+    Console(file=text, width=None if terminal else _WIDTH, force_terminal=terminal).print(table)
+    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).encode() + b"\n"
+
+
+def _network_table(spec: Spec) -> bytes:
+    from symdsl.render import compile_table
+
+    return _table_bytes(compile_table(spec.graph()))
+
+
+def _network_json(spec: Spec) -> bytes:
+    from symdsl.graph import summary_json
+
+    return json_bytes(summary_json(spec.graph(), spec.facts.search.batch))
+
+
+def _network_graph(spec: Spec) -> bytes:
+    from symdsl.graph import to_json
+
+    return json_bytes(to_json(spec.graph()))
+
+
+def _network_picture(format: Format) -> Callable[[Spec], bytes]:
+    def view(spec: Spec) -> bytes:
+        from symdsl.render import architecture
+
+        return architecture(spec.graph(), None, format)
+
+    return view
+
+
+def _run_table(run: RunFolder) -> bytes:
+    from symdsl.render import result_table
+
+    return _table_bytes(result_table(run.read_result()))
+
+
+def _run_json(run: RunFolder) -> bytes:
+    return json_bytes(run.read_result())
+
+
+def _run_picture(format: Format) -> Callable[[RunFolder], bytes]:
+    def view(run: RunFolder) -> bytes:
+        from symdsl.render import architecture
+
+        return architecture(_graph(run), run.read_result(), format)
+
+    return view
+
+
+def _graph(run: RunFolder) -> nx.DiGraph[str]:
+    from symdsl.graph import from_json
+
+    try:
+        return from_json(json.loads(run.read_text("graph.json")))
+    except ValueError as error:
+        raise RunError(f"{run.path / 'graph.json'}: damaged, {error}") from error
+
+
+NETWORK_VIEWS: dict[str, Callable[[Spec], bytes]] = {
+    "summary": _network_table,
+    "json": _network_json,
+    "graph": _network_graph,
+    **{format: _network_picture(format) for format in PICTURES},
+}
+"""Views of a network, by the name `compile --emit` has for them."""
+
+RUN_VIEWS: dict[str, Callable[[RunFolder], bytes]] = {
+    "table": _run_table,
+    "json": _run_json,
+    **{format: _run_picture(format) for format in PICTURES},
+}
+"""Views of a run, by the name `show --emit` has for them."""

@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from data.by_hand import dataset, step
+from symdsl.analysis.facts import Value
+from symdsl.data import Dataset
+from symdsl.data.records import Examples, seeded
+from symdsl.data.transforms import TRANSFORMS, resized, rotated, shifted
+from symdsl.diagnostics import RunError
+
+
+def transformed(data: Dataset, name: str, seed: int = 0, **arguments: Value) -> Dataset:
+    return TRANSFORMS[name](data, step(name, **arguments), partial(seeded, seed, name))
+
+
+def noise(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def test_standardize_uses_training_data_only() -> None:
+    train, test = noise(50, 3, 5, 4) * torch.tensor([1.0, 10.0, 0.1])[:, None, None] + 7, noise(20, 3, 5, 4, seed=1)
+    done = transformed(dataset(train, test), "standardize")
+    torch.testing.assert_close(done.train.x.mean((0, 2, 3)), torch.zeros(3), atol=1e-4, rtol=0)
+    torch.testing.assert_close(done.train.x.var((0, 2, 3), correction=0), torch.ones(3), atol=1e-4, rtol=0)
+    mean, std = train.mean((0, 2, 3)), train.std((0, 2, 3), correction=0)
+    torch.testing.assert_close(done.test.x, (test - mean[:, None, None]) / std[:, None, None], rtol=1e-4, atol=1e-4)
+
+
+def test_standardize_only_shifts_a_constant_channel() -> None:
+    train = torch.stack((noise(9, 4, 4), torch.full((9, 4, 4), 0.1)), dim=1)
+    done = transformed(dataset(train, train + 1), "standardize")
+    torch.testing.assert_close(done.train.x[:, 1], torch.zeros(9, 4, 4), atol=1e-6, rtol=0)
+    torch.testing.assert_close(done.test.x[:, 1], torch.ones(9, 4, 4))
+
+
+def test_standardize_leaves_regression_targets() -> None:
+    examples = Examples(noise(6, 1, 3, 3), noise(6, 2) + 5)
+    done = transformed(Dataset(examples, examples, "regression"), "standardize")
+    torch.testing.assert_close(done.train.y, examples.y, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("height", [5, 6])
+def test_pad_and_crop_are_inverse_and_centred(height: int) -> None:
+    data = dataset(noise(4, 2, height, height))
+    padded = transformed(data, "pad", size=9)
+    assert padded.train.x.shape == (4, 2, 9, 9)
+    assert padded.train.x.count_nonzero() == data.train.x.count_nonzero()
+    assert (padded.train.x[0, 0].abs().sum(1) > 0).nonzero()[0] == (9 - height) // 2
+    torch.testing.assert_close(transformed(padded, "crop", size=height).test.x, data.test.x, rtol=0, atol=0)
+
+
+def test_pad_and_crop_refuse_the_wrong_direction() -> None:
+    data = dataset(noise(4, 2, 6, 5))
+    with pytest.raises(ValueError, match=r"`size` of `pad` \(=5\) must not be smaller than the image \(6x5\)"):
+        transformed(data, "pad", size=5)
+    with pytest.raises(ValueError, match=r"`size` of `crop` \(=6\) must not be larger than the image \(6x5\)"):
+        transformed(data, "crop", size=6)
+
+
+def test_resize_keeps_a_ramp_a_ramp() -> None:
+    ramp = torch.arange(8.0).expand(1, 1, 8, 8)
+    expected = (torch.arange(16) + 0.5) / 2 - 0.5
+    wide = transformed(dataset(ramp), "resize", size=16).train.x
+    torch.testing.assert_close(wide[0, 0, 3, 1:-1], expected[1:-1])
+    torch.testing.assert_close(resized(ramp, 4)[0, 0, 0, 1:-1], torch.tensor([2.5, 4.5]))
+
+
+@pytest.mark.parametrize("turns", [1, 2, 3])
+def test_rotation_by_quarter_turns_moves_pixels_exactly(turns: int) -> None:
+    x = noise(3, 2, 6, 6)
+    angles = torch.full((3,), turns * math.pi / 2)
+    torch.testing.assert_close(rotated(x, angles), torch.rot90(x, turns, (2, 3)), atol=1e-5, rtol=0)
+
+
+def test_rotation_by_half_a_turn_is_right_where_the_image_is_not_square() -> None:
+    x = noise(2, 1, 4, 7)
+    torch.testing.assert_close(rotated(x, torch.full((2,), math.pi)), x.flip(2, 3), atol=1e-5, rtol=0)
+
+
+def test_rotation_by_a_quarter_turn_keeps_distances_where_the_image_is_not_square() -> None:
+    x = torch.zeros(1, 1, 5, 9)
+    x[0, 0, 2, 6] = 1  # two pixels right of the centre, so two pixels above it afterwards
+    assert rotated(x, torch.tensor([math.pi / 2]))[0, 0, 0, 4].item() == pytest.approx(1, abs=1e-5)
+
+
+def test_rotate_draws_an_angle_per_image_and_keeps_small_limits_small() -> None:
+    x = noise(1, 1, 9, 9).expand(6, 1, 9, 9)
+    assert len(transformed(dataset(x), "rotate", degrees=180).train.x.unique(dim=0)) == 6
+    nearly = transformed(dataset(x), "rotate", degrees=1e-4).train.x
+    torch.testing.assert_close(nearly, x, atol=1e-4, rtol=0)
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.integers(-4, 4), st.integers(-4, 4))
+def test_shifting_moves_down_and_right_and_fills_with_zeros(rows: int, columns: int) -> None:
+    x = noise(1, 2, 4, 3)
+    moved = shifted(x, torch.tensor([[rows, columns]]))
+    for i in range(4):
+        for j in range(3):
+            inside = 0 <= i - rows < 4 and 0 <= j - columns < 3
+            expected = x[0, :, i - rows, j - columns] if inside else torch.zeros(2)
+            assert torch.equal(moved[0, :, i, j], expected)
+
+
+def test_translate_reaches_every_shift_within_the_limit_and_none_beyond() -> None:
+    point = torch.zeros(400, 1, 7, 7)
+    point[:, :, 3, 3] = 1
+    moved = transformed(dataset(point), "translate", pixels=2).train.x
+    places = {(int(i), int(j)) for _, _, i, j in moved.nonzero()}
+    assert places == {(i, j) for i in range(1, 6) for j in range(1, 6)}
+
+
+def test_quadrants_places_every_image_in_every_quadrant() -> None:
+    data = dataset(noise(5, 2, 3, 4))
+    done = transformed(data, "quadrants", label="both", copies=4).train
+    assert done.x.shape == (20, 2, 6, 8)
+    for row in range(20):
+        image, quadrant = divmod(int(done.y[row]), 4)
+        top, left = 3 * (quadrant // 2), 4 * (quadrant % 2)
+        assert torch.equal(done.x[row, :, top : top + 3, left : left + 4], data.train.x[image])
+        assert done.x[row].count_nonzero() == 24
+    assert sorted(done.y.tolist()) == list(range(20))
+
+
+@pytest.mark.parametrize("copies", [1, 2, 3])
+def test_quadrants_draws_different_quadrants_for_each_image(copies: int) -> None:
+    done = transformed(dataset(noise(40, 1, 2, 2)), "quadrants", label="both", copies=copies).train
+    assert len(set(done.y.tolist())) == len(done) == 40 * copies
+    assert set((done.y % 4).tolist()) == {0, 1, 2, 3}
+
+
+def test_quadrants_with_the_digit_label_shows_the_same_images() -> None:
+    data = dataset(noise(7, 1, 2, 2))
+    digit, both = (transformed(data, "quadrants", label=label, copies=2) for label in ("digit", "both"))
+    assert torch.equal(digit.train.x, both.train.x)
+    assert torch.equal(digit.train.y, both.train.y // 4)
+    assert torch.equal(digit.test.y, both.test.y // 4)
+
+
+def test_quadrants_cannot_number_real_targets() -> None:
+    examples = Examples(noise(6, 1, 3, 3), noise(6, 1))
+    with pytest.raises(ValueError, match="needs class labels"):
+        transformed(Dataset(examples, examples, "regression"), "quadrants", label="both", copies=4)
+
+
+def test_subset_keeps_pairs_together_and_the_test_data_whole() -> None:
+    data = dataset(noise(50, 1, 2, 2))
+    done = transformed(data, "subset", n=20)
+    assert len(done.train) == 20
+    assert len(done.test) == 50
+    assert len(set(done.train.y.tolist())) == 20
+    assert torch.equal(done.train.x, data.train.x[done.train.y])
+    assert done.train.y.tolist() != sorted(done.train.y.tolist())
+
+
+def test_subset_of_more_than_there_is_says_so() -> None:
+    with pytest.raises(RunError, match=r"`subset\(51\)` asks for more training examples than there are \(=50\)"):
+        transformed(dataset(noise(50, 1, 2, 2)), "subset", n=51)
+
+
+@pytest.mark.parametrize("name", ["rotate", "translate", "quadrants", "subset"])
+def test_random_transforms_repeat_for_a_seed_and_change_with_it(name: str) -> None:
+    arguments: dict[str, dict[str, Value]] = {
+        "rotate": {"degrees": 90},
+        "translate": {"pixels": 2},
+        "quadrants": {"label": "digit", "copies": 1},
+        "subset": {"n": 5},
+    }
+    data = dataset(noise(20, 1, 5, 5))
+    first, again, other = (transformed(data, name, seed=seed, **arguments[name]).train.x for seed in (3, 3, 4))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert first.is_contiguous()
+
+
+def test_a_wrong_type_is_named() -> None:
+    with pytest.raises(TypeError, match=r"`size` of `pad` \(='big'\) must be a whole number"):
+        transformed(dataset(noise(1, 1, 2, 2)), "pad", size="big")
+    with pytest.raises(TypeError, match=r"`degrees` of `rotate` \(=True\) must be a number"):
+        transformed(dataset(noise(1, 1, 2, 2)), "rotate", degrees=True)

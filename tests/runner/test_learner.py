@@ -1,0 +1,118 @@
+import math
+
+import attrs
+import pytest
+import torch
+
+from symdsl import data, lowering
+from symdsl.curvature import Categorical, Gaussian
+from symdsl.laplace.priors import LARGEST_PRECISION
+from symdsl.runner.learner import Learner, path_shares
+from symdsl.runner.metrics import calibration_error, evaluate_outputs
+from symdsl.runner.schedule import SCHEDULES, evidence_is_due
+
+
+def learner(spec, dataset=None):
+    return Learner(lowering.compile(spec, 0), spec.facts, dataset or data.load(spec), 0)
+
+
+def test_training_moves_along_the_gradient_of_the_map_objective(small):
+    one = learner(small(search__batch=48))
+    one.precisions = {key: float(number + 1) for number, key in enumerate(one.precisions)}
+    parameters = list(one.parameters.values())
+    outputs = one.net(one.train.x)
+    penalty = sum(0.5 * precision * one.parameters[key].square().sum() for key, precision in one.precisions.items())
+    objective = (torch.nn.functional.cross_entropy(outputs, one.train.y, reduction="sum") + penalty) / len(one.train)
+    expected = torch.autograd.grad(objective, parameters)
+    norm = torch.stack([part.norm() for part in expected]).norm()
+    assert float(norm) > 1
+    one._train_step(one.train)
+    for parameter, gradient in zip(parameters, expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient / norm, rtol=1e-4, atol=1e-6)
+    assert one.penalty() == pytest.approx(float(penalty.detach()), rel=0.05)
+
+
+def test_a_path_that_looks_dead_twice_is_switched_off(small):
+    one = learner(small())
+    one.precisions |= {"l1.F-FC.w1": LARGEST_PRECISION, "l1.F-FC.w2": 5.0}
+    with torch.no_grad():
+        one.parameters["l1.F-FC.w1"].zero_()
+        one.parameters["l1.F-FC.w2"].zero_()
+    laplace = one.laplace()
+    assert one._switch_off_dead_paths(laplace) == []
+    assert one._switch_off_dead_paths(laplace) == ["l1.F-FC"]
+    assert "l1.F-FC.w1" not in one.precisions
+    assert dict(one.net.layers())["l1"].off == {"F-FC"}
+    restored = learner(small())
+    restored.restore(one.state(), one.tensors())
+    assert dict(restored.net.layers())["l1"].off == {"F-FC"}
+    assert torch.equal(restored.net(one.train.x), one.net(one.train.x))
+
+
+def test_paths_are_kept_alive_on_request(small):
+    one = learner(small(search__keep_paths=True, search__steps=1))
+    with torch.no_grad():
+        one.parameters["l1.F-FC.w1"].zero_()
+        one.parameters["l1.F-FC.w2"].zero_()
+    for _ in range(3):
+        _, switched = one.evidence_step()
+        assert switched == []
+    assert one.precisions["l1.F-FC.w1"] == LARGEST_PRECISION
+
+
+def test_a_fixed_prior_is_never_moved(small):
+    from runner_specs import with_fixed_prior
+
+    one = learner(with_fixed_prior())
+    before = dict(one.precisions)
+    one.train_epoch()
+    one.evidence_step()
+    assert one.precisions["l1.CONV.w"] == before["l1.CONV.w"] == 10.0
+    assert one.precisions["l2.CONV.w"] != before["l2.CONV.w"]
+
+
+def test_regression_learns_its_noise():
+    from runner_specs import regression
+
+    spec, dataset = regression()
+    one = learner(spec, dataset)
+    for _ in range(60):
+        one.train_epoch()
+        one.evidence_step()
+    assert one.noise == pytest.approx(0.01, rel=0.5)
+    assert evaluate_outputs(one.net(dataset.test.x).detach(), dataset.test.y, one.likelihood, one.noise)["rmse"] < 0.2
+
+
+def test_shares_add_up_and_survive_a_layer_without_effective_parameters():
+    effective = {"l1.F-FC.w1": 1.0, "l1.F-FC.w2": 2.0, "l1.CONV.w": 1.0, "l1.bias": 7.0, "l10.CONV.w": 9.0}
+    assert path_shares("l1", ["F-FC", "CONV"], effective) == {"F-FC": 0.75, "CONV": 0.25}
+    assert path_shares("l2", ["CONV"], effective) == {"CONV": 0.0}
+
+
+def test_schedules_run_from_one_to_zero_or_stay():
+    assert SCHEDULES["cosine"](0) == 1
+    assert SCHEDULES["cosine"](1) == pytest.approx(0)
+    assert SCHEDULES["constant"](0.7) == 1
+
+
+def test_evidence_is_due_every_few_epochs_after_burn_in(small):
+    search = attrs.evolve(small().facts.search, burnin=2, every=3)
+    assert [epoch for epoch in range(1, 12) if evidence_is_due(epoch, search)] == [5, 8, 11]
+
+
+def test_calibration_error_is_zero_for_honest_confidence_and_large_for_boasting():
+    honest = torch.log(torch.tensor([[0.75, 0.25]])).expand(4, 2)
+    labels = torch.tensor([0, 0, 0, 1])
+    assert calibration_error(honest, labels) == pytest.approx(0, abs=1e-6)
+    assert calibration_error(honest * 100, labels) == pytest.approx(0.25, abs=1e-6)
+
+
+def test_metrics_are_means_per_example():
+    logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])
+    found = evaluate_outputs(logits, torch.tensor([0, 0]), Categorical(), 1.0)
+    expected = (math.log1p(math.exp(-2)) + math.log1p(math.exp(1))) / 2
+    assert found["nll"] == pytest.approx(expected)
+    assert found["accuracy"] == 0.5
+    found = evaluate_outputs(torch.zeros(2, 1), torch.ones(2, 1), Gaussian(), 2.0)
+    assert found["nll"] == pytest.approx(0.25 + 0.5 * math.log(4 * math.pi))
+    assert found["rmse"] == pytest.approx(1)

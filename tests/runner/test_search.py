@@ -1,0 +1,291 @@
+import json
+import math
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from symdsl import data, runner
+from symdsl.diagnostics import NumericalError, RunError
+from symdsl.progress import Silent
+from symdsl.runner import searching
+from symdsl.runner.learner import Learner
+from symdsl.spec import parse
+
+FILES = {
+    *("spec.sym", "run.json", "graph.json", "metrics.jsonl", "result.json", "learned.sym", "model.safetensors"),
+    *("checkpoint.json", "checkpoint.safetensors", "checkpoint.previous.json", "checkpoint.previous.safetensors"),
+    *("architecture.dot", "architecture.svg", "architecture.png"),
+}
+
+
+class Interrupting(Silent):
+    """Presses Ctrl-C after an epoch."""
+
+    def __init__(self, after):
+        super().__init__()
+        self.after = after
+
+    def epoch(self, metrics):
+        if metrics["epoch"] == self.after:
+            raise KeyboardInterrupt
+
+
+def read(folder, name):
+    return json.loads((folder / name).read_text())
+
+
+def timeless(folder):
+    """A run's numbers, without its times."""
+    result = read(folder, "result.json")
+    del result["wall_s"]
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+    for line in lines:
+        del line["wall_s"]
+    return result, lines, (folder / "model.safetensors").read_bytes(), (folder / "learned.sym").read_text()
+
+
+def test_a_run_leaves_everything_it_promises(small, tmp_path):
+    result = runner.search(small(), device="cpu", out=tmp_path / "run")
+    assert {path.name for path in (tmp_path / "run").iterdir()} - {".lock"} == FILES
+    assert read(tmp_path / "run", "run.json")["status"] == "finished"
+    written = read(tmp_path / "run", "result.json")
+    assert written == json.loads(json.dumps(result.content))
+    assert written["objective"] == "laplace"
+    assert written["epochs"] == 4
+    assert [layer["name"] for layer in written["layers"]] == ["l1", "l2", "h1"]
+    for layer in written["layers"]:
+        assert math.fsum(one["relative"] for one in layer["candidates"]) == pytest.approx(1)
+        assert layer["chosen"] in layer["kept"]
+        for one in layer["candidates"]:
+            assert one["normalised"] == pytest.approx(one["effective"] / one["parameters"])
+    assert written["wall_s"]["total"] == pytest.approx(written["wall_s"]["training"] + written["wall_s"]["evidence"])
+
+
+def test_the_spec_in_the_folder_reproduces_the_run(small, tmp_path):
+    runner.search(small(search__epochs=2), device="cpu", out=tmp_path / "a", seed=5)
+    again = parse((tmp_path / "a" / "spec.sym").read_text(), source="small.sym")
+    runner.search(again, device="cpu", out=tmp_path / "b")
+    assert timeless(tmp_path / "a") == timeless(tmp_path / "b")
+
+
+def test_the_learned_spec_is_a_spec(small, tmp_path):
+    result = runner.search(small(search__epochs=2), device="cpu", out=tmp_path / "run")
+    learned = parse((tmp_path / "run" / "learned.sym").read_text())
+    found = {
+        node.name: {one.name for one in node.candidates}
+        for node in learned.facts.network.nodes[1:]
+        if hasattr(node, "candidates")
+    }
+    assert found == {layer["name"]: set(layer["kept"]) for layer in result["layers"]}
+
+
+def test_another_seed_gives_another_run(small, tmp_path):
+    for seed in (1, 2):
+        runner.search(small(search__epochs=1), device="cpu", out=tmp_path / str(seed), seed=seed)
+    assert timeless(tmp_path / "1")[2] != timeless(tmp_path / "2")[2]
+
+
+@pytest.mark.parametrize("after", [1, 2, 3])
+@pytest.mark.parametrize("prior", ["mackay(damping = 0.2)", "adam(lr = 0.1)"])
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, after, prior):
+    spec = small(search__prior_optimizer=prior)
+    runner.search(spec, device="cpu", out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(spec, device="cpu", out=tmp_path / "broken", observer=Interrupting(after))
+    assert read(tmp_path / "broken", "run.json")["status"] == "interrupted"
+    runner.search(spec, device="cpu", resume=tmp_path / "broken")
+    assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+
+
+def test_a_run_interrupted_within_an_epoch_resumes_from_the_last_whole_one(small, tmp_path, monkeypatch):
+    spec = small()
+    runner.search(spec, device="cpu", out=tmp_path / "whole")
+    honest, steps = Learner._train_step, []
+
+    def interrupting(self, batch):
+        steps.append(batch)
+        if len(steps) == 5:
+            raise KeyboardInterrupt
+        return honest(self, batch)
+
+    monkeypatch.setattr(Learner, "_train_step", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(spec, device="cpu", out=tmp_path / "broken")
+    runner.search(spec, device="cpu", resume=tmp_path / "broken")
+    assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+
+
+def test_a_run_interrupted_before_its_first_checkpoint_can_be_resumed(small, tmp_path, monkeypatch):
+    spec = small()
+    runner.search(spec, device="cpu", out=tmp_path / "whole")
+    honest = Learner.train_epoch
+
+    def interrupting(self):
+        monkeypatch.setattr(Learner, "train_epoch", honest)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Learner, "train_epoch", interrupting)
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(spec, device="cpu", out=tmp_path / "broken")
+    runner.search(spec, device="cpu", resume=tmp_path / "broken")
+    assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+
+
+def test_map_leaves_the_priors_and_search_moves_them(small, tmp_path):
+    fixed = runner.search(small(), device="cpu", out=tmp_path / "map", objective="map")
+    learned = runner.search(small(), device="cpu", out=tmp_path / "laplace")
+    precisions = [one["precision"] for layer in fixed["layers"] for one in layer["candidates"]]
+    assert {value for tensors in precisions for value in tensors} == {1.0}
+    moved = [one["precision"] for layer in learned["layers"] for one in layer["candidates"]]
+    assert all(value != 1.0 for tensors in moved for value in tensors)
+    assert math.isfinite(fixed["neg_log_evidence_per_example"])
+
+
+def test_no_evidence_is_computed_during_burn_in(small, tmp_path):
+    runner.search(small(search__burnin=2, search__every=1), device="cpu", out=tmp_path / "run")
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert ["precisions" in line for line in lines] == [False, False, True, True]
+
+
+def test_test_data_decide_nothing(small, tmp_path, monkeypatch):
+    honest = data.load
+
+    def scrambled(spec):
+        dataset = honest(spec)
+        return data.Dataset(dataset.train, data.Examples(dataset.test.x.flip(0), dataset.test.y), dataset.task)
+
+    runner.search(small(), device="cpu", out=tmp_path / "a")
+    monkeypatch.setattr(data, "load", scrambled)
+    runner.search(small(), device="cpu", out=tmp_path / "b")
+    a, b = read(tmp_path / "a", "result.json"), read(tmp_path / "b", "result.json")
+    assert a["test"] != b["test"]
+    assert a["layers"] == b["layers"]
+    assert a["neg_log_evidence_per_example"] == b["neg_log_evidence_per_example"]
+
+
+def test_an_epoch_that_fails_is_tried_once_more_at_half_the_rate(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(searching, "_SAVING_SHARE", math.inf)
+    honest, calls = Learner.train_epoch, []
+
+    def failing_once(self):
+        calls.append(self.epoch)
+        if len(calls) == 3:
+            for parameter in self.net.parameters():
+                parameter.data.fill_(torch.nan)
+        return honest(self)
+
+    monkeypatch.setattr(Learner, "train_epoch", failing_once)
+    result = runner.search(small(), device="cpu", out=tmp_path / "run")
+    assert calls == [0, 1, 2, 2, 3]
+    assert math.isfinite(result["test"]["nll"])
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
+    assert lines[2]["lr"] < 0.6 * lines[1]["lr"]
+
+
+def test_numbers_that_stay_wrong_end_the_run_with_a_message(small, tmp_path, monkeypatch):
+    def failing(self):
+        raise NumericalError("the loss or its gradient is not finite in epoch 1")
+
+    monkeypatch.setattr(Learner, "train_epoch", failing)
+    with pytest.raises(NumericalError, match="epoch 1, again at half the learning rate"):
+        runner.search(small(), device="cpu", out=tmp_path / "run")
+    info = read(tmp_path / "run", "run.json")
+    assert info["status"] == "failed"
+    assert "epoch 1" in info["reason"]
+
+
+def test_a_full_disk_during_a_checkpoint_is_one_line_and_keeps_the_earlier_state(small, tmp_path, monkeypatch):
+    from symdsl.runs import RunFolder
+
+    spec = small()
+    runner.search(spec, device="cpu", out=tmp_path / "whole")
+    honest, saved = RunFolder.save_checkpoint, []
+
+    def full(self, state, tensors):
+        saved.append(state["epoch"])
+        if state["epoch"] >= 3:
+            raise RunError("checkpoint.safetensors: cannot be written: No space left on device")
+        honest(self, state, tensors)
+
+    monkeypatch.setattr(RunFolder, "save_checkpoint", full)
+    with pytest.raises(RunError, match="No space left"):
+        runner.search(spec, device="cpu", out=tmp_path / "broken")
+    monkeypatch.setattr(RunFolder, "save_checkpoint", honest)
+    runner.search(spec, device="cpu", resume=tmp_path / "broken")
+    assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+
+
+def test_a_run_is_resumed_only_as_what_it_was(small, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(small(), device="cpu", out=tmp_path / "run", observer=Interrupting(1))
+    with pytest.raises(RunError, match="was started from another spec"):
+        runner.search(small(search__epochs=5), device="cpu", resume=tmp_path / "run")
+    with pytest.raises(RunError, match="was started with `symdsl search`"):
+        runner.search(small(), device="cpu", resume=tmp_path / "run", objective="map")
+    runner.search(small(), device="cpu", resume=tmp_path / "run")
+    with pytest.raises(RunError, match="finished"):
+        runner.search(small(), device="cpu", resume=tmp_path / "run")
+    with pytest.raises(RunError, match="holds a run that is finished"):
+        runner.search(small(), device="cpu", out=tmp_path / "run")
+
+
+def test_changed_data_are_noticed_on_resume(small, tmp_path, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(small(), device="cpu", out=tmp_path / "run", observer=Interrupting(1))
+    monkeypatch.setattr(data, "fingerprint", lambda dataset: "other")
+    with pytest.raises(RunError, match="not those the run was started with"):
+        runner.search(small(), device="cpu", resume=tmp_path / "run")
+
+
+def test_evaluation_repeats_the_test_metrics(small, tmp_path):
+    result = runner.search(small(), device="cpu", out=tmp_path / "run")
+    assert runner.evaluate(tmp_path / "run", device="cpu") == pytest.approx(result["test"], rel=1e-6)
+    other = runner.evaluate(tmp_path / "run", {"data.test": 60}, device="cpu")
+    assert other != pytest.approx(result["test"], rel=1e-6)
+
+
+def test_evaluation_of_weights_that_do_not_fit_is_one_line(small, tmp_path):
+    runner.search(small(search__epochs=1), device="cpu", out=tmp_path / "run")
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(RunError, match="does not hold the weights of this network"):
+        runner.evaluate(tmp_path / "run", device="cpu")
+
+
+def test_the_weights_are_keyed_like_the_precisions(small, tmp_path):
+    runner.search(small(search__epochs=1), device="cpu", out=tmp_path / "run")
+    assert set(load_file(tmp_path / "run" / "model.safetensors")) == {
+        *("l1.F-FC.w1", "l1.F-FC.w2", "l1.CONV.w", "l1.bias", "l2.F-FC.w1", "l2.F-FC.w2", "l2.CONV.w", "l2.bias"),
+        *("h1.FC.w", "h1.bias"),
+    }
+
+
+def test_wrong_arguments_are_named(small):
+    with pytest.raises(ValueError, match="`objective`"):
+        runner.search(small(), objective="evidence")
+    with pytest.raises(ValueError, match="`device`"):
+        runner.search(small(), device="gpu")
+
+
+def test_no_gpu_is_an_error_and_never_a_silent_cpu_run(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(RunError, match="none is available here"):
+        runner.search(small(), device="cuda", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_probe_says_what_a_batch_costs(small):
+    found = runner.probe(small(), "cpu")
+    assert found["device"] == "cpu"
+    assert found["forward and backward, 16 examples"].endswith(" ms")
+
+
+def test_memory_that_does_not_suffice_is_one_line(small, tmp_path, monkeypatch):
+    def exhausted(self):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    monkeypatch.setattr(Learner, "train_epoch", exhausted)
+    with pytest.raises(RunError, match=r"lower `search\.batch`"):
+        runner.search(small(), device="cpu", out=tmp_path / "run")
+    assert read(tmp_path / "run", "run.json")["status"] == "failed"

@@ -1,0 +1,499 @@
+"""The command line as its users meet it: exit statuses, streams, files."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click import unstyle
+from click.testing import CliRunner, Result
+
+import symdsl
+from processes import output_of, started
+from symdsl import runner, spec
+from symdsl.analysis.facts import Layer
+from symdsl.cli import main
+from symdsl.progress import Silent
+from symdsl.runs import RunFolder
+
+TINY = """
+let width = 2
+
+data synthetic(channels = 1, size = 6, classes = 3, train = 48, test = 20) |> standardize
+
+network tiny {
+  input image(1, 6, 6)
+  layer l1: F-FC + CONV(3) -> width |> relu
+  layer l2: F-FC + CONV(3) -> 2*width stride 2 |> relu
+  flatten
+  layer out: FC -> classes
+}
+
+search {
+  epochs = 3
+  every  = 1
+  batch  = 16
+}
+"""
+WRONG = TINY.replace("FC -> classes", "FC -> clases").replace("epochs = 3", "epochs = -1")
+FILES = {
+    "spec.sym",
+    "run.json",
+    "metrics.jsonl",
+    "checkpoint.safetensors",
+    "checkpoint.json",
+    "model.safetensors",
+    "result.json",
+    "learned.sym",
+    "architecture.dot",
+    "architecture.svg",
+    "architecture.png",
+}
+
+
+@pytest.fixture
+def tiny(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A small spec in the working folder."""
+    monkeypatch.chdir(tmp_path)
+    path = Path("tiny.sym")
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    runner.search(spec.parse(TINY), device="cpu", out=folder)
+    return folder
+
+
+def call(*arguments: object) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="symdsl")
+
+
+def process(arguments: Sequence[object], cwd: Path, **streams: Any) -> subprocess.Popen[str]:
+    """The command as a process of its own."""
+    return started(["-m", "symdsl", *arguments], cwd, **streams)
+
+
+def words(text: str) -> str:
+    """A usage error without its frame, colours and line breaks."""
+    return " ".join(unstyle(text).replace("│", " ").split())
+
+
+def lines(text: str) -> list[str]:
+    return text.splitlines()
+
+
+# Around all commands
+
+
+def test_help_names_every_command() -> None:
+    shown = call("--help")
+    assert shown.exit_code == 0
+    for command in ("check", "explain", "compile", "search", "map", "show", "eval", "new"):
+        assert f" {command} " in shown.stdout
+
+
+def test_version() -> None:
+    assert call("--version").stdout == f"{symdsl.__version__}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["frobnicate", "tiny.sym"], "No such command"),
+        (["search"], "Missing argument"),
+        (["search", "tiny.sym", "--set", "epochs"], "must have the form K=V"),
+        (["search", "tiny.sym", "--set", "=3"], "must have the form K=V"),
+        (["search", "tiny.sym", "--set", "width="], "must have the form K=V"),
+        (["search", "tiny.sym", "--device", "tpu"], "must be auto, cpu, cuda or cuda:n"),
+        (["search", "tiny.sym", "--device", "cuda:x"], "must be auto, cpu, cuda or cuda:n"),
+        (["search", "tiny.sym", "--seed", "-1"], "--seed"),
+        (["search", "tiny.sym", "--out", "a", "--resume", "b"], "exclude each other"),
+        (["compile", "tiny.sym", "--emit", "gif"], "--emit"),
+        (["eval", "run", "--set", "search.epochs=3"], "must begin with `data`"),
+        (["new", "../demo"], "must be letters"),
+        (["new", "1st"], "must be letters"),
+    ],
+)
+def test_usage_errors_end_with_2(tiny: Path, arguments: list[str], complaint: str) -> None:
+    done = call(*arguments)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert complaint in words(done.stderr)
+
+
+@pytest.mark.parametrize("command", ["check", "compile", "search", "map"])
+@pytest.mark.parametrize("path", ["nowhere.sym", "folder"])
+def test_a_path_that_is_no_spec_is_said_without_a_traceback(tiny: Path, command: str, path: str) -> None:
+    Path("folder").mkdir()
+    done = call(command, path)
+    assert done.exit_code in (1, 3)
+    assert done.stdout == ""
+    assert path in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(os.listdir()) == ["folder", "tiny.sym"]
+
+
+@pytest.mark.parametrize("arguments", [["check"], ["compile"], ["search", "--quiet"], ["map"]])
+def test_a_wrong_spec_ends_with_1_and_all_its_diagnostics(tiny: Path, arguments: list[str]) -> None:
+    tiny.write_text(WRONG)
+    done = call(arguments[0], tiny, *arguments[1:])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "clases" in done.stderr
+    assert "epochs = -1" in done.stderr
+
+
+def test_an_override_is_checked_like_the_text(tiny: Path) -> None:
+    done = call("compile", tiny, "--set", "width=-4")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "error[" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["check", "tiny.sym"], ["compile", "tiny.sym"], ["compile", "tiny.sym", "--emit", "svg"]]
+)
+def test_torch_stays_out(tiny: Path, tmp_path: Path, arguments: list[str]) -> None:
+    assert loaded_by(arguments, tmp_path) == "[]"
+
+
+@pytest.mark.parametrize("emit", ["table", "json", "svg"])
+def test_show_needs_no_torch(run: Path, tmp_path: Path, emit: str) -> None:
+    assert loaded_by(["show", str(run), "--emit", emit], tmp_path) == "[]"
+
+
+def loaded_by(arguments: list[str], cwd: Path) -> str:
+    """Which of the slow libraries a command loads."""
+    program = (
+        "import sys\nfrom symdsl.cli import main\n"
+        f"try: main({arguments!r})\n"
+        "except SystemExit as end: assert not end.code, end.code\n"
+        "print([name for name in ('torch', 'torchvision', 'sklearn') if name in sys.modules])"
+    )
+    return lines(output_of(program, cwd))[-1]
+
+
+# check, explain, new
+
+
+def test_check_of_a_right_spec_is_silent(tiny: Path) -> None:
+    done = call("check", tiny)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_check_goes_on_to_the_next_spec(tiny: Path) -> None:
+    Path("first.sym").write_text(WRONG)
+    Path("second.sym").write_text(WRONG)
+    done = call("check", "first.sym", tiny, "second.sym")
+    assert done.exit_code == 1
+    assert "first.sym:" in done.stderr
+    assert "second.sym:" in done.stderr
+
+
+def test_check_as_json_gives_records_on_standard_output(tiny: Path) -> None:
+    tiny.write_text(WRONG)
+    done = call("check", tiny, "--format", "json")
+    records = json.loads(done.stdout)
+    assert done.exit_code == 1
+    assert {record["filename"] for record in records} == {"tiny.sym"}
+    assert all({"code", "message", "location", "end_location", "fix"} <= record.keys() for record in records)
+    assert json.loads(call("check", "--format", "json", *[_written(tiny, TINY)]).stdout) == []
+
+
+def test_check_for_github_annotates(tiny: Path) -> None:
+    tiny.write_text(WRONG)
+    done = call("check", tiny, "--format", "github")
+    assert done.exit_code == 1
+    assert all(line.startswith("::error file=tiny.sym,line=") for line in lines(done.stdout))
+    assert len(lines(done.stdout)) == 2
+
+
+def test_strict_counts_warnings(tiny: Path) -> None:
+    tiny.write_text(f"let unused = 3\n{TINY}")
+    assert call("check", tiny).exit_code == 0
+    assert "warning[" in call("check", tiny).stderr
+    assert call("check", tiny, "--strict").exit_code == 1
+
+
+def test_explain_says_what_a_code_means() -> None:
+    shown = call("explain", "e203")
+    assert shown.exit_code == 0
+    assert shown.stdout.startswith("E203: ")
+    assert "GCONV" in shown.stdout
+
+
+def test_explain_of_an_unknown_code_is_one_line() -> None:
+    done = call("explain", "E2033")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert lines(done.stderr) == ["error: there is no diagnostic `E2033`: did you mean `E203`?"]
+
+
+def test_new_writes_a_spec_that_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert call("new", "demo").exit_code == 0
+    assert call("check", "demo.sym", "--strict").exit_code == 0
+
+
+def test_new_never_overwrites(tiny: Path) -> None:
+    done = call("new", "tiny")
+    assert done.exit_code == 3
+    assert lines(done.stderr) == ["error: `tiny.sym` exists already: choose another name"]
+    assert tiny.read_text() == TINY
+
+
+# compile
+
+
+def test_compile_shows_every_layer_and_candidate(tiny: Path) -> None:
+    shown = call("compile", tiny).stdout
+    for word in ("l1", "l2", "out", "F-FC", "CONV", "translations"):
+        assert word in shown
+
+
+def test_compile_as_json_follows_the_overrides(tiny: Path) -> None:
+    narrow, wide = (json.loads(call("compile", tiny, "--emit", "json", "--set", f"width={w}").stdout) for w in (2, 3))
+    assert [layer["name"] for layer in narrow["layers"]] == ["l1", "l2", "out"]
+    assert narrow["parameters"] < wide["parameters"]
+
+
+@pytest.mark.parametrize(("emit", "start"), [("svg", b"<"), ("png", b"\x89PNG"), ("pdf", b"%PDF"), ("dot", b"digraph")])
+def test_compile_writes_pictures(tiny: Path, emit: str, start: bytes) -> None:
+    done = call("compile", tiny, "--emit", emit, "-o", f"out.{emit}")
+    assert (done.exit_code, done.stdout) == (0, "")
+    content = Path(f"out.{emit}").read_bytes()
+    assert content.startswith(start)
+    assert call("compile", tiny, "--emit", emit).stdout_bytes == content
+
+
+def test_a_binary_picture_is_kept_off_a_terminal(tiny: Path) -> None:
+    terminal, side = os.openpty()
+    with process(["compile", "tiny.sym", "--emit", "png"], cwd=Path.cwd(), stdout=side) as running:
+        _, complaint = running.communicate()
+    os.close(side)
+    os.close(terminal)
+    assert running.returncode == 2
+    assert "name a file with `-o FILE`" in words(complaint)
+
+
+def test_an_output_that_cannot_be_written_is_one_line(tiny: Path) -> None:
+    done = call("compile", tiny, "--emit", "svg", "-o", "nowhere/out.svg")
+    assert done.exit_code == 3
+    assert lines(done.stderr) == ["error: nowhere/out.svg: No such file or directory"]
+
+
+def test_compile_on_a_device_measures_a_batch(tiny: Path) -> None:
+    shown = call("compile", tiny, "--device", "cpu").stdout
+    assert "cpu" in shown
+    assert "ms" in shown
+
+
+@pytest.mark.parametrize("command", ["search", "map", "compile"])
+def test_a_device_that_is_not_there_is_one_line(tiny: Path, command: str) -> None:
+    done = call(command, tiny, "--device", "cuda:99")
+    assert (done.exit_code, done.stdout) == (3, "")
+    (line,) = lines(done.stderr)
+    assert line.startswith("error: no CUDA device")
+    assert not Path("runs").exists()
+
+
+# search, map
+
+
+@pytest.mark.parametrize(("command", "objective"), [("search", "laplace"), ("map", "map")])
+def test_a_search_fills_its_folder_and_shows_the_result(tiny: Path, command: str, objective: str) -> None:
+    done = call(command, tiny, "--out", "out", "--set", "search.epochs=2", "--seed", "3", "--device", "cpu")
+    assert done.exit_code == 0, done.output
+    assert set(os.listdir("out")) >= FILES
+    result = json.loads(Path("out/result.json").read_text())
+    assert (result["objective"], result["seed"], result["epochs"]) == (objective, 3, 2)
+    assert "l1" in done.stdout
+    assert lines(done.stdout)[-1] == "picture: out/architecture.svg"
+    assert sum(line.startswith("epoch ") for line in lines(done.stderr)) == 2
+    assert spec.load(Path("out/spec.sym")).facts.search.seed == 3
+    assert candidates(Path("out/learned.sym")) == {layer["name"]: layer["kept"] for layer in result["layers"]}
+
+
+def candidates(path: Path) -> dict[str, list[str]]:
+    """Names of the candidates of each layer of a spec."""
+    layers = (node for node in spec.load(path).facts.network.nodes if isinstance(node, Layer))
+    return {layer.name: [candidate.name for candidate in layer.candidates] for layer in layers}
+
+
+def test_quiet_and_json_leave_the_result_alone(tiny: Path) -> None:
+    tiny.write_text(f"let unused = 3\n{TINY}")
+    done = call("search", tiny, "--out", "out", "--quiet", "--json", "--device", "cpu")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == json.loads(Path("out/result.json").read_text())
+
+
+def test_the_default_folder_is_named_after_the_spec(tiny: Path) -> None:
+    assert call("map", tiny, "--quiet", "--set", "search.epochs=1").exit_code == 0
+    (folder,) = Path("runs/tiny").iterdir()
+    assert (folder / "result.json").exists()
+
+
+def test_a_finished_run_is_never_overwritten(run: Path, tiny: Path) -> None:
+    before = {path.name: path.read_bytes() for path in run.iterdir()}
+    done = call("search", tiny, "--out", run)
+    assert (done.exit_code, done.stdout, len(lines(done.stderr))) == (3, "", 1)
+    assert {path.name: path.read_bytes() for path in run.iterdir()} == before
+
+
+def test_an_out_that_is_a_file_is_one_line(tiny: Path) -> None:
+    done = call("search", tiny, "--out", "tiny.sym")
+    assert (done.exit_code, done.stdout, len(lines(done.stderr))) == (3, "", 1)
+    assert tiny.read_text() == TINY
+
+
+def test_an_out_that_cannot_be_made_is_one_line(tiny: Path) -> None:
+    done = call("search", tiny, "--out", "/proc/nowhere/run")
+    assert (done.exit_code, done.stdout, len(lines(done.stderr))) == (3, "", 1)
+    assert "/proc/nowhere" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "index", "value", "complaint"),
+    [
+        ("x_train", (7, 0, 2, 3), np.nan, "`x_train[7]` holds a number that is not finite"),
+        ("y_test", 5, 3, "`y_test[5]` (=3) must be a class from 0 to 2"),
+    ],
+)
+def test_bad_data_are_one_line(tiny: Path, name: str, index: Any, value: float, complaint: str) -> None:
+    rows = {"train": 12, "test": 6}
+    found = {f"x_{part}": np.ones((count, 1, 6, 6)) for part, count in rows.items()}
+    found |= {f"y_{part}": np.arange(count) % 3 for part, count in rows.items()}
+    found[name][index] = value
+    np.savez("data.npz", **found)
+    tiny.write_text(re.sub(r"synthetic\(.*?\)", 'arrays("data.npz")', TINY))
+    done = call("search", tiny, "--out", "out", "--device", "cpu")
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert lines(done.stderr) == [f"error: data.npz: {complaint}"]
+    assert not Path("out").exists()
+
+
+def test_a_truncated_data_file_is_said_where_the_spec_names_it(tiny: Path) -> None:
+    Path("data.npz").write_bytes(b"PK\x03\x04 cut short")
+    tiny.write_text(re.sub(r"synthetic\(.*?\)", 'arrays("data.npz")', TINY))
+    done = call("search", tiny, "--out", "out")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "data.npz" in done.stderr
+    assert not Path("out").exists()
+
+
+def without_times(folder: Path) -> dict[str, Any]:
+    result: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    return {name: value for name, value in result.items() if name != "wall_s"}
+
+
+def test_interrupted_and_resumed_equals_uninterrupted(tiny: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(Silent, "epoch", interrupting)
+        first = call("search", tiny, "--out", "out", "--device", "cpu", "--quiet")
+    assert (first.exit_code, first.stdout) == (130, "")
+    assert RunFolder.view("out").status == "interrupted"
+    second = call("search", "tiny.sym", "--device", "cpu", "--quiet", "--resume", "out")
+    assert second.exit_code == 0, second.output
+    assert without_times(Path("out")) | {"spec": "tiny"} == without_times(run) | {"spec": "tiny"}
+    assert (Path("out") / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
+
+
+def interrupting(watcher: Silent, metrics: dict[str, Any]) -> None:
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_says_how_to_go_on(tiny: Path) -> None:
+    settings = ["--set", "search.epochs=2000", "--set", "width=3"]
+    with process(["search", "tiny.sym", *settings, "--out", "my run", "--device", "cpu"], cwd=Path.cwd()) as running:
+        assert running.stderr is not None
+        heard = [next(running.stderr), next(running.stderr)]
+        running.send_signal(signal.SIGINT)
+        rest = running.communicate()[1]
+    assert running.returncode == 130
+    assert heard[0] == "run folder my run\n"
+    resume = "symdsl search tiny.sym --set search.epochs=2000 --set width=3 --device cpu --resume 'my run'"
+    assert lines(rest)[-1] == f"interrupted; go on with: {resume}"
+
+
+# show, eval
+
+
+def test_show_prints_the_table_and_the_result(run: Path) -> None:
+    shown = call("show", run).stdout
+    for word in ("l1", "F-FC", "CONV", "effective"):
+        assert word in shown
+    assert json.loads(call("show", run, "--emit", "json").stdout) == json.loads((run / "result.json").read_text())
+
+
+@pytest.mark.parametrize("emit", ["dot", "svg", "png"])
+def test_show_draws_the_picture_of_the_run(run: Path, tmp_path: Path, emit: str) -> None:
+    done = call("show", run, "--emit", emit, "-o", tmp_path / "out")
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert (tmp_path / "out").read_bytes() == (run / f"architecture.{emit}").read_bytes()
+
+
+@pytest.mark.parametrize("command", ["show", "eval"])
+def test_what_is_no_run_folder_is_one_line(tiny: Path, command: str) -> None:
+    for path in ("nowhere", "tiny.sym", "."):
+        done = call(command, path)
+        assert (done.exit_code, done.stdout, len(lines(done.stderr))) == (3, "", 1)
+
+
+def test_a_damaged_graph_is_one_line(run: Path, tmp_path: Path) -> None:
+    for path in run.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    (tmp_path / "graph.json").write_text('{"schema": 1}')
+    done = call("show", tmp_path, "--emit", "svg")
+    assert done.exit_code == 3
+    (line,) = lines(done.stderr)
+    assert line.startswith(f"error: {tmp_path}/graph.json: damaged")
+
+
+def test_a_reader_that_leaves_early_is_no_error(run: Path, tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with process(["show", run], cwd=tmp_path, stdout=writing) as running:
+        os.close(writing)
+        _, complaint = running.communicate()
+    assert (running.returncode, complaint) == (0, "")
+
+
+def test_a_full_standard_output_is_one_line(run: Path, tmp_path: Path) -> None:
+    with open("/dev/full", "w") as full, process(["show", run], cwd=tmp_path, stdout=full) as running:
+        _, complaint = running.communicate()
+    assert (running.returncode, lines(complaint)) == (3, ["error: No space left on device"])
+
+
+def test_a_search_outlives_the_reader_of_its_log(tiny: Path) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    with process(["map", "tiny.sym", "--out", "out"], cwd=Path.cwd(), stderr=writing) as running:
+        os.close(writing)
+        shown, _ = running.communicate()
+    assert running.returncode == 0
+    assert lines(shown)[-1] == "picture: out/architecture.svg"
+
+
+def test_eval_repeats_the_metrics_of_the_result(run: Path) -> None:
+    expected = json.loads((run / "result.json").read_text())["test"]
+    measured = json.loads(call("eval", run, "--device", "cpu", "--json").stdout)
+    assert {name: measured[name] for name in expected} == pytest.approx(expected)
+    assert f"accuracy: {expected['accuracy']:.4f}" in call("eval", run, "--device", "cpu").stdout
+
+
+def test_eval_takes_other_data(run: Path) -> None:
+    other = json.loads(call("eval", run, "--set", "data.test=200", "--device", "cpu", "--json").stdout)
+    assert other["nll"] != json.loads((run / "result.json").read_text())["test"]["nll"]
+
+
+def _written(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from symdsl.progress import Bar, Lines, Silent, figures, observer
+
+FOLDER = Path("runs/demo")
+FIRST = {"epoch": 1, "loss": 2.5, "nll": 2.25, "accuracy": 0.25, "lr": 0.005, "wall_s": 1.5}
+SECOND = FIRST | {"epoch": 2, "loss": 1.25, "neg_log_evidence_per_example": 1.75, "wall_s": 3.0}
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def watch(watcher: Silent, resumed_from: int = 0) -> None:
+    with watcher:
+        watcher.started(FOLDER, 2, resumed_from)
+        watcher.epoch(FIRST)
+        watcher.note("path [l1.F-FC] is off")
+        watcher.epoch(SECOND)
+        watcher.finished({"epochs": 2})
+
+
+def test_a_log_gets_one_plain_line_per_epoch() -> None:
+    stream = io.StringIO()
+    watch(observer(quiet=False, stream=stream))
+    assert stream.getvalue().splitlines() == [
+        "run folder runs/demo",
+        "epoch 1/2  loss 2.5000  accuracy 0.2500  1.5 s",
+        "path [l1.F-FC] is off",
+        "epoch 2/2  loss 1.2500  accuracy 0.2500  -log evidence/example 1.7500  3.0 s",
+    ]
+
+
+def test_a_resumed_log_says_where_it_goes_on() -> None:
+    stream = io.StringIO()
+    watch(Lines(stream), resumed_from=1)
+    assert stream.getvalue().splitlines()[0] == "run folder runs/demo, resumed after epoch 1"
+
+
+def test_a_terminal_gets_a_bar_with_phase_figures_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "150")
+    stream = Terminal()
+    watch(observer(quiet=False, stream=stream))
+    shown = stream.getvalue()
+    assert "run folder runs/demo" in shown
+    assert "path [l1.F-FC] is off" in shown
+    last = next(line for line in reversed(shown.splitlines()) if "2/2" in line)
+    for words in (
+        "learning structure",
+        "2/2",
+        "loss 1.2500",
+        "accuracy 0.2500",
+        "-log evidence/example 1.7500",
+        "0:00",
+    ):
+        assert words in last
+
+
+def test_quiet_says_nothing_and_remembers_the_folder() -> None:
+    stream = Terminal()
+    watcher = observer(quiet=True, stream=stream)
+    watch(watcher)
+    assert stream.getvalue() == ""
+    assert watcher.folder == FOLDER
+
+
+def interrupted(watcher: Silent) -> None:
+    with watcher:
+        watcher.started(FOLDER, 2, 0)
+        raise KeyboardInterrupt("stopped")
+
+
+def test_the_bar_gives_the_terminal_back_when_a_search_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    stream = Terminal()
+    with pytest.raises(KeyboardInterrupt, match="stopped"):
+        interrupted(Bar(stream))
+    assert stream.getvalue().rfind("\x1b[?25h") > stream.getvalue().rfind("\x1b[?25l")
+
+
+def test_figures_that_are_not_there_are_left_out() -> None:
+    assert figures({"loss": 1.0, "accuracy": None}) == "loss 1.0000"
