@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from symdsl.analysis.checks import check_lets, check_network, check_search, check_twins
+from symdsl.analysis.checks import check_comments, check_lets, check_network, check_search, check_twins
 from symdsl.analysis.dataset import DataFacts, analyse_data
+from symdsl.analysis.dependencies import names_in, order
 from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Candidate, Facts, Layer, Network, Node, ParameterTensor
@@ -39,6 +40,7 @@ def analyse(program: ast.Program, name: str, collector: Collector) -> Facts | No
     dataset = _Dataset(definitions)
     scope = Scope(collector, definitions.lets, evaluate, {"classes": dataset.classes, "channels": dataset.channels})
     dataset.scope = scope
+    _settle_lets(scope, definitions.data)
     found = dataset.facts()
     drafts, title = _network(definitions, scope, found)
     rules = read_rules(definitions.priors, scope)
@@ -46,16 +48,18 @@ def analyse(program: ast.Program, name: str, collector: Collector) -> Facts | No
     _check_unused_lets(scope)
     layers = [draft for draft in drafts if isinstance(draft, LayerDraft)]
     check_twins(layers, collector)
+    check_comments(program.comments, collector)
     if collector.failed or found is None or search is None or definitions.network is None:
-        check_lets(scope, program.span.source)
         return None
     network = Network(title, tuple(_finished(draft, rules) for draft in drafts))
     rules.report_idle(layers)
     check_network(network, definitions.network.name.span, collector)
     spans = {setting.name.text: setting.span for setting in definitions.search}
     check_search(search, spans, definitions.network.name.span, collector)
+    if collector.failed:
+        return None
     check_lets(scope, program.span.source)
-    return None if collector.failed else Facts(name or title, found.data, network, search)
+    return Facts(name or title, found.data, network, search)
 
 
 @attrs.define
@@ -65,24 +69,30 @@ class _Dataset:
     definitions: Definitions
     scope: Scope | None = None
     _asked: bool = False
+    _open: bool = False
     _facts: DataFacts | None = None
 
     def facts(self) -> DataFacts | None:
         """The facts, unless something is wrong with them."""
-        if not self._asked and self.definitions.data is not None and self.scope is not None:
-            self._asked = True
+        if self.definitions.data is None or self.scope is None:
+            return None
+        if self._open:
+            self.scope.collector.report("E309", self.definitions.data.span, "the data are defined by themselves")
+        if not self._asked:
+            self._asked = self._open = True
             self._facts = analyse_data(self.definitions.data, self.scope)
+            self._open = False
         return self._facts
 
-    def classes(self) -> int | None:
+    def classes(self) -> Located | None:
         """Classes, or target columns."""
         found = self.facts()
-        return found.data.classes if found else None
+        return Located(found.data.classes, found.data.source.span) if found else None
 
-    def channels(self) -> int | None:
+    def channels(self) -> Located | None:
         """Channels of an example."""
         found = self.facts()
-        return found.data.channels if found else None
+        return Located(found.data.channels, found.data.source.span) if found else None
 
 
 # ---------------------------------------------------------------- networks
@@ -190,8 +200,21 @@ def _candidate(
 # ---------------------------------------------------------------- names in lets
 
 
+def _settle_lets(scope: Scope, data: ast.Data | None) -> None:
+    """Evaluate every `let` after those it asks for, so that no chain of them is too long; refuse circular ones."""
+    of_data = [] if data is None else names_in(data.steps)
+    needs = {name: names_in(let.value) for name, let in scope.lets.items()}
+    for called in needs.values():
+        called += [name for name in of_data if not scope.builtins.keys().isdisjoint(called)]
+    settled = order(needs)
+    for name in sorted(settled.circular):
+        scope.refuse(name)
+    for name in settled.names:
+        scope.let(ast.Word(name, scope.lets[name].name.span))
+
+
 def _check_unused_lets(scope: Scope) -> None:
-    """Evaluate what nothing asked for: its errors are errors all the same, and its names must stand for something."""
+    """Names in what nothing asked for must stand for something all the same."""
     for name, let in scope.lets.items():
         if name in scope.used:
             continue
@@ -204,7 +227,9 @@ def _check_words(value: Located, scope: Scope) -> None:
     nested = value.value if isinstance(value.value, tuple) else (value,)
     for one in nested:
         if isinstance(one.value, Applied) and one.value.name not in _WORDS:
-            unknown("E301", "name", one.value.name, one.value.name_span, (*scope.names, *_WORDS), scope.collector)
+            unknown(
+                "E301", "name", one.value.name, one.value.name_span, (), scope.collector, also=(*scope.names, *_WORDS)
+            )
 
 
 _WORDS = frozenset({*KINDS, NORMAL.name, *NORMAL.words(), *SEARCH.words()})

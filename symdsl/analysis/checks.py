@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from symdsl.analysis.drafts import LayerDraft
@@ -9,10 +10,12 @@ from symdsl.analysis.facts import FactorSize, Layer, Lift, Network, Node, Search
 from symdsl.analysis.names import Scope
 from symdsl.diagnostics import Collector, Span
 from symdsl.groups import GROUPS
+from symdsl.language import ast
 
 _MOST_PARAMETERS = 10**10
 _MOST_CURVATURE_BYTES = 8 * 2**30
 _BYTES = 4
+_DIVISOR = re.compile(r"//\s*[0-9]+\s*")
 
 
 def check_lets(scope: Scope, written: str) -> None:
@@ -20,6 +23,14 @@ def check_lets(scope: Scope, written: str) -> None:
     for name, let in scope.lets.items():
         if name not in scope.used and let.name.span.source == written:
             scope.collector.report("W102", let.name.span, f"`{name}` is never used", help="drop it, or use it")
+
+
+def check_comments(comments: Sequence[ast.Comment], collector: Collector) -> None:
+    """Warn of comments that look like the divisor of a whole-number division."""
+    for comment in comments:
+        if not comment.alone and _DIVISOR.fullmatch(comment.text):
+            message = f"`{comment.text}` is a comment, not a division"
+            collector.report("W107", comment.span, message, help="write `floor(a / b)` for a whole-number division")
 
 
 def check_twins(layers: Sequence[LayerDraft], collector: Collector) -> None:

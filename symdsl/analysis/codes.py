@@ -73,8 +73,8 @@ _TABLE = (
         "the text does not follow the grammar",
         "Something else was expected at this place. Reading goes on at the next statement, item or line, so "
         "that one run shows all such places; what the spec means is only checked once it can be read.",
-        "layer l1: F-FC CONV(3) -> 4",
-        "layer l1: F-FC + CONV(3) -> 4",
+        "input image(1, 8, 8)\nlayer l1: F-FC CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: F-FC + CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
     ),
     Code(
         "E105",
@@ -164,7 +164,7 @@ _TABLE = (
         "E210",
         "a network too large to build",
         "A network has at most 10^10 parameters. Factored kinds and smaller maps need far fewer.",
-        "input image(1, 8, 8)\nlayer l1: FC -> 2000000\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: FC -> 20000000\nflatten\nlayer h: FC -> classes",
         "input image(1, 8, 8)\nlayer l1: FC -> 20\nflatten\nlayer h: FC -> classes",
     ),
     Code(
@@ -298,7 +298,8 @@ _TABLE = (
     Code(
         "E405",
         "a network too long",
-        "`repeat` makes at most 10,000 items, so that checking a spec ends soon.",
+        "All items of a network, rounds of `repeat` and candidates together are at most 10,000, so that "
+        "checking a spec ends soon.",
         "let ten = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\ninput image(1, 8, 8)\n"
         + "".join("  " * depth + f"repeat ten as i{depth} {{\n" for depth in range(5))
         + "          layer: FC -> 1\n"
@@ -407,6 +408,14 @@ _TABLE = (
         "not invariant to the group.",
         "input image(1, 8, 8)\nlift p4\nflatten\nlayer h: FC -> classes",
         "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
+        "W107",
+        "a division that is a comment",
+        "`//` starts a comment, so what looks like a whole-number division leaves its left side as it "
+        "is. Divisions that leave no rest give whole numbers; `floor` and `ceil` round others.",
+        "let epochs = 10 // 2\nsearch {\n  epochs = epochs\n}",
+        "let epochs = floor(10 / 2)\nsearch {\n  epochs = epochs\n}",
     ),
 )
 

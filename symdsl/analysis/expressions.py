@@ -12,6 +12,7 @@ from symdsl.diagnostics import Span
 from symdsl.language import ast
 
 _LARGEST = 2**63 - 1
+_MOST_ORIGINS = 3
 
 _Number = int | float
 
@@ -89,17 +90,19 @@ def _function(node: ast.Call, arguments: tuple[Given, ...], scope: Scope) -> Loc
 
 def _arithmetic(symbol: str, operands: list[Located | None], span: Span, scope: Scope) -> Located | None:
     numbers = [None if one is None else _operand(one, scope) for one in operands]
+    origins = tuple(origin for one in operands if one is not None for origin in one.origins)[:_MOST_ORIGINS]
+    notes = Located(0, span, origins).notes
     left, right = numbers
     if left is None or right is None:
         return None
     if right == 0 and symbol in "/%":
-        scope.collector.report("E404", span, f"`{left} {symbol} {right}` divides by zero")
+        scope.collector.report("E404", span, f"`{left} {symbol} {right}` divides by zero", notes=notes)
         return None
     result = _OPERATORS[symbol](left, right)
     if abs(result) > _LARGEST and (isinstance(result, int) or math.isinf(result)):
-        scope.collector.report("E404", span, f"`{left} {symbol} {right}` overflows")
+        scope.collector.report("E404", span, f"`{left} {symbol} {right}` overflows", notes=notes)
         return None
-    return Located(result, span)
+    return Located(result, span, origins)
 
 
 def _operand(operand: Located, scope: Scope) -> _Number | None:
@@ -108,9 +111,8 @@ def _operand(operand: Located, scope: Scope) -> _Number | None:
         assert isinstance(value, int | float), "a number is an int or a float"
         return value
     if not unknown_name(operand, scope):
-        scope.collector.report(
-            "E401", operand.span, f"arithmetic needs numbers, found {describe(value)}", label="not a number"
-        )
+        message = f"arithmetic needs numbers, found {describe(value)}"
+        scope.collector.report("E401", operand.span, message, label="not a number", notes=operand.notes)
     return None
 
 
@@ -119,5 +121,5 @@ def unknown_name(operand: Located, scope: Scope) -> bool:
     value: Plain = operand.value
     if not isinstance(value, Applied) or value.arguments:
         return False
-    unknown("E301", "name", value.name, operand.span, scope.names, scope.collector)
+    unknown("E301", "name", value.name, operand.span, (), scope.collector, also=scope.names)
     return True

@@ -276,12 +276,21 @@ class Objective:
 
 @attrs.frozen
 class Optimizer:
-    """How parameters are trained: `lr` is the first learning rate, `clip` bounds the gradient's norm (0: no bound)."""
+    """How the parameters are trained.
+
+    Attributes:
+        name: the method.
+        lr: first learning rate.
+        schedule: how it goes down over the run.
+        clip: bound on the gradient's norm; 0 for none.
+        steps: `relative` shrinks a tensor's steps as the tensor itself shrinks below its initial size.
+    """
 
     name: Literal["adam"]
     lr: float
     schedule: Literal["cosine", "constant"]
     clip: float
+    steps: Literal["relative", "absolute"] = "relative"
 
 
 @attrs.frozen
@@ -294,9 +303,10 @@ class Adam:
 
 @attrs.frozen
 class Mackay:
-    """Prior update by MacKay's fixed point; `damping` in [0, 1) is how much of the old log precision is kept."""
+    """Prior update by MacKay's fixed point; `damping` in [0, 1) is the share of the old log precision kept at first."""
 
     damping: float
+    schedule: Literal["cosine", "constant"] = "cosine"
 
 
 @attrs.frozen

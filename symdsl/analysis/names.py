@@ -10,6 +10,8 @@ from symdsl.analysis.values import Located
 from symdsl.diagnostics import Collector, Fix, Span, listing, suggest
 from symdsl.language import ast
 
+_MOST_LISTED = 10
+
 
 @attrs.frozen
 class Definitions:
@@ -135,7 +137,7 @@ class Scope:
     collector: Collector
     lets: Mapping[str, ast.Let]
     evaluate: Evaluate
-    builtins: Mapping[str, Callable[[], int | None]]
+    builtins: Mapping[str, Callable[[], Located | None]]
     local: Mapping[str, Located | None] = attrs.field(factory=dict)
     used: set[str] = attrs.field(factory=set)
     _known: dict[str, Located | None] = attrs.field(factory=dict)
@@ -153,7 +155,7 @@ class Scope:
     def look_up(self, name: ast.Word) -> Located | None:
         """The value of a name that `names` holds, at the place where it is used."""
         found = self._value(name)
-        return None if found is None else Located(found.value, name.span)
+        return None if found is None else Located(found.value, name.span, found.origins or (found.span,))
 
     def _value(self, name: ast.Word) -> Located | None:
         if name.text in self.local:
@@ -161,14 +163,17 @@ class Scope:
         if name.text in self.lets:
             self.used.add(name.text)
             return self.let(name)
-        number = self.builtins[name.text]()
-        return None if number is None else Located(number, name.span)
+        return self.builtins[name.text]()
+
+    def refuse(self, name: str) -> None:
+        """Report a `let` that is defined by itself, and let its value be unknown."""
+        self.collector.report("E309", self.lets[name].name.span, f"`{name}` is defined by itself")
+        self._known[name] = None
 
     def let(self, name: ast.Word) -> Located | None:
         """The value of a `let`."""
         if name.text in self._open:
-            self.collector.report("E309", self.lets[name.text].name.span, f"`{name.text}` is defined by itself")
-            return None
+            self.refuse(name.text)
         if name.text not in self._known:
             self._open.append(name.text)
             outside = attrs.evolve(self, local={}, used=self.used, known=self._known, open=self._open)
@@ -178,11 +183,36 @@ class Scope:
 
 
 def unknown(
-    code: str, what: str, name: str, span: Span, known: Iterable[str], collector: Collector, where: str = ""
+    code: str,
+    what: str,
+    name: str,
+    span: Span,
+    known: Iterable[str],
+    collector: Collector,
+    where: str = "",
+    also: Iterable[str] = (),
 ) -> None:
-    """Report a name that stands for nothing, with the nearest that does, or all that do."""
+    """Report a name that stands for nothing, with the nearest that does, and all that do if they are few.
+
+    Args:
+        code: of the diagnostic.
+        what: the name was taken for.
+        name: as written.
+        span: where.
+        known: names that would have been right.
+        collector: receives it.
+        where: added to the message.
+        also: names that may have been meant, but are not listed.
+    """
     words = list(dict.fromkeys(known))
-    near = suggest(name, words)
+    near = suggest(name, [*words, *also])
+    question = f"did you mean `{near}`?" if near else ""
     fix = Fix(f"replace by `{near}`", span, near) if near else None
-    help = f"did you mean `{near}`?" if near else f"there are {listing(words)}" if 0 < len(words) <= 20 else ""
+    help = " ".join(part for part in (question, _choice(words)) if part)
     collector.report(code, span, f"unknown {what} `{name}`{where}", help=help, fix=fix)
+
+
+def _choice(words: Sequence[str]) -> str:
+    if not 0 < len(words) <= _MOST_LISTED:
+        return ""
+    return f"there is only `{words[0]}`" if len(words) == 1 else f"there are {listing(words)}"

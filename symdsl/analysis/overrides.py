@@ -72,7 +72,7 @@ class _Applying:
         if not dot:
             return self._named(program, section)
         if section not in _SECTIONS:
-            unknown("E310", "section", section, self._key(), [f"{one}." for one in _SECTIONS], self.collector)
+            unknown("E310", "section", section, self._key(), _SECTIONS, self.collector)
             return program
         return _SECTIONS[section](self, program, key)
 

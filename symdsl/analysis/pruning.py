@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import singledispatch
-from typing import cast
 
 import attrs
 
+from symdsl.analysis.dependencies import names_in, reachable
 from symdsl.analysis.facts import Candidate, Facts, Flatten, Input, Layer, Lift, Node, Pool, Prior, Project
 from symdsl.analysis.kinds import KINDS
 from symdsl.analysis.priors import BIAS, DEFAULT
@@ -32,8 +32,9 @@ def pruned_program(program: ast.Program, facts: Facts, keep: Mapping[str, set[st
     rules = tuple(rule for node in nodes if isinstance(node, Layer) for rule in _rules(node))
     network = ast.Network(ast.Word(facts.network.name), None, tuple(_item(node) for node in nodes))
     others = [one for one in program.statements if isinstance(one, ast.Data | ast.Search)]
-    needed = _needed(program, others)
-    lets = [one for one in program.statements if isinstance(one, ast.Let) and one.name.text in needed]
+    lets = [one for one in program.statements if isinstance(one, ast.Let)]
+    needed = reachable({one.name.text: names_in(one.value) for one in lets}, names_in(tuple(others)))
+    lets = [one for one in lets if one.name.text in needed]
     data = [one for one in others if isinstance(one, ast.Data)]
     search = [one for one in others if isinstance(one, ast.Search)]
     priors = [ast.Priors(rules)] if rules else []
@@ -151,30 +152,3 @@ def _rule(selector: tuple[ast.Pattern, ...], prior: Prior) -> ast.Rule:
     if not prior.learned:
         named["fixed"] = True
     return ast.Rule(selector, _call("normal", named))
-
-
-# ---------------------------------------------------------------- names that are still needed
-
-
-def _needed(program: ast.Program, roots: Iterable[ast.Statement]) -> set[str]:
-    """Names that statements ask for, directly or by way of `let`s."""
-    lets = {one.name.text: one for one in program.statements if isinstance(one, ast.Let)}
-    needed: set[str] = set()
-    open = [name for root in roots for name in _names(root)]
-    while open:
-        name = open.pop()
-        if name in lets and name not in needed:
-            needed.add(name)
-            open += _names(lets[name].value)
-    return needed
-
-
-def _names(node: object) -> list[str]:
-    """Every name that is called anywhere below a node."""
-    if isinstance(node, tuple):
-        return [name for one in node for name in _names(one)]
-    if not attrs.has(type(node)):
-        return []
-    own = [node.name.text] if isinstance(node, ast.Call) else []
-    fields = attrs.asdict(cast(attrs.AttrsInstance, node), recurse=False).values()
-    return own + [name for one in fields for name in _names(one)]

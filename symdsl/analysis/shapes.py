@@ -23,7 +23,7 @@ from symdsl.diagnostics import Fix, Span
 from symdsl.groups import GROUPS, TRIVIAL
 from symdsl.language import ast
 
-_MOST_LAYERS = 10_000
+_MOST_VISITS = 10_000
 
 
 def walk(network: ast.Network, scope: Scope, data: Data | None) -> tuple[Draft, ...]:
@@ -51,17 +51,28 @@ class _Walker:
     shape: Shape | None = None
     started: ast.Input | None = None
     layers: int = 0
+    visits: int = 0
     names: dict[str, Span] = attrs.field(factory=dict)
     used: Counter[str] = attrs.field(factory=Counter)
 
     def items(self, items: Iterable[ast.Item]) -> None:
         for item in items:
-            if self.layers > _MOST_LAYERS:
+            if self._too_long(item.span):
                 return
             if self.started is None and not isinstance(item, ast.Input | ast.Repeat):
                 self._error("E211", item.span, "a network begins with `input`", help="write `input image(...)` first")
                 self.started = ast.Input(ast.Call(ast.Word("image", item.span)), item.span)
             self.item(item)
+
+    def _too_long(self, span: Span, more: int = 1) -> bool:
+        """Count items, rounds and candidates; true, and reported once, when there are too many to go on."""
+        before = self.visits
+        self.visits += more
+        if before <= _MOST_VISITS < self.visits:
+            message = f"a network of more than {_MOST_VISITS:,} items, rounds and candidates is too long"
+            self._error("E405", span, message)
+            self.shape = None
+        return self.visits > _MOST_VISITS
 
     def finish(self, network: ast.Network) -> None:
         """Check what comes out at the end."""
@@ -217,13 +228,10 @@ class _Walker:
     def _repeat(self, node: ast.Repeat, values: Sequence[Located]) -> None:
         outside = self.scope
         for value in values:
-            if self.layers > _MOST_LAYERS:
-                return
+            if self._too_long(node.values.span):
+                break
             self.scope = outside.inside(self._unpacked(node, value))
             self.items(node.items)
-            if len(self.drafts) > _MOST_LAYERS:
-                self._error("E405", node.values.span, f"a network of more than {_MOST_LAYERS} items is too long")
-                self.layers, self.shape = _MOST_LAYERS + 1, None
         self.scope = outside
 
     def _unpacked(self, node: ast.Repeat, value: Located) -> dict[str, Located | None]:
@@ -305,6 +313,8 @@ class _Walker:
         if value is None:
             return [None]
         if isinstance(value.value, tuple):
+            if self._too_long(value.span, len(value.value)):
+                return [None]
             drafts = [self._candidate(one) for one in value.value]
             if not drafts:
                 self._error("E403", value.span, "a layer needs at least one candidate, found an empty list")
@@ -318,8 +328,8 @@ class _Walker:
             self._error("E401", value.span, f"a candidate must be a kind, found {describe(applied)}")
             return None
         if applied.name not in KINDS:
-            known = [*KINDS, *self.scope.names] if "-" not in applied.name else KINDS
-            self._unknown_kind(applied, known)
+            also = () if "-" in applied.name else self.scope.names
+            unknown("E302", "kind", applied.name, applied.name_span, KINDS, self.scope.collector, also=also)
             return None
         kind = KINDS[applied.name]
         bound = bind(call_signature(kind), applied.arguments, value.span, self.scope)
@@ -327,9 +337,6 @@ class _Walker:
             return None
         scale = cast("float | None", bound.pop("init_scale", None))
         return CandidateDraft(kind, cast("dict[str, int | str]", bound), scale, None, value.span)  # type: ignore[arg-type]
-
-    def _unknown_kind(self, applied: Applied, known: Iterable[str]) -> None:
-        unknown("E302", "kind", applied.name, applied.name_span, known, self.scope.collector)
 
     def _placed(self, draft: CandidateDraft, layer: str, site: Site) -> CandidateDraft | None:
         refusal = draft.kind.refusal(site, draft.arguments)

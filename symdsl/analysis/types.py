@@ -232,11 +232,11 @@ def _(type: Variant, found: Located, name: str, scope: Scope) -> BoundValue | No
 def _wrong(expected: str, found: Located, name: str, scope: Scope) -> None:
     if not unknown_name(found, scope):
         message = f"`{name}` must be {expected}, found {describe(found.value)}"
-        scope.collector.report("E401", found.span, message)
+        scope.collector.report("E401", found.span, message, notes=found.notes)
 
 
 def _outside(message: str, found: Located, scope: Scope) -> None:
-    scope.collector.report("E402", found.span, message)
+    scope.collector.report("E402", found.span, message, notes=found.notes)
 
 
 def _whole_bounds(type: Whole) -> str:

@@ -33,10 +33,16 @@ Plain: TypeAlias = int | float | bool | str | Applied | tuple["Located", ...]
 
 @attrs.frozen
 class Located:
-    """A value, and where the spec says it."""
+    """A value, where the spec says it, and, where names do, where those got the values it was made from."""
 
     value: Plain
     span: Span
+    origins: tuple[Span, ...] = ()
+
+    @property
+    def notes(self) -> list[tuple[Span, str]]:
+        """Where the value comes from, for a diagnostic about it."""
+        return [(origin, "a value comes from here") for origin in dict.fromkeys(self.origins)]
 
 
 def is_number(value: Plain) -> bool:

@@ -17,10 +17,12 @@ _KFAC = Variant((Signature("kfac", (Parameter("sharing", Choice(("expand",)), "e
 _OBJECTIVE = Variant(
     (Signature("laplace", (Parameter("approximation", _KFAC, "kfac"), Parameter("fisher", _FISHER, "mc"))),)
 )
-_OPTIMIZER = Variant((Signature("adam", (_rate(0.005), _SCHEDULE, Parameter("clip", Real(0, 1e9), 1.0))),))
+_CLIP = Parameter("clip", Real(0, 1e9), 1.0)
+_STEPS = Parameter("steps", Choice(("relative", "absolute")), "relative")
+_OPTIMIZER = Variant((Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS)),))
 _PRIOR_OPTIMIZER = Variant(
     (
-        Signature("mackay", (Parameter("damping", Real(0, 1, below=True), 0.0),)),
+        Signature("mackay", (Parameter("damping", Real(0, 1, below=True), 0.0), _SCHEDULE)),
         Signature("adam", (_rate(0.1), _SCHEDULE)),
     )
 )

@@ -90,9 +90,9 @@ def shifted(x: Tensor, by: Tensor) -> Tensor:
 
 
 def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Places every image in `copies` different quadrants, drawn at random, of a map twice as large.
+    """Places every image `copies` times on a map twice as large, each time in a quadrant of its own drawing.
 
-    The quadrants are counted from the top left, row by row; with `label = both` the label becomes `4 label + quadrant`.
+    The draws are independent, so two copies of an image may fall on the same quadrant. The quadrants are counted from the top left, row by row; with `label = both` the label becomes `4 label + quadrant`.
     """
     copies, both = _integer(step, "copies"), step.argument("label") == "both"
     if both and dataset.task != "classification":
@@ -198,8 +198,7 @@ def _shifts(count: int, pixels: int, stream: Generator) -> Tensor:
 
 
 def _quadrant_draw(count: int, copies: int, stream: Generator) -> Tensor:
-    order = torch.rand(count, 4, generator=stream).argsort(dim=1)
-    return order[:, :copies].sort(dim=1).values
+    return torch.randint(4, (count, copies), generator=stream)
 
 
 def _placed(examples: Examples, quadrant: Tensor, both: bool) -> Examples:

@@ -37,7 +37,7 @@ class PriorUpdate(Protocol):
             laplace: the evidence at the present precisions.
             learned: keys that may move.
             state: what the last step returned; empty at first.
-            rate: the schedule's factor on the step's size, in [0, 1].
+            rate: the schedule's factor on the step, in [0, 1].
         """
         ...
 
@@ -55,16 +55,19 @@ class MackayUpdate:
     def step(
         self, laplace: Laplace, learned: frozenset[str], state: PriorState, rate: float
     ) -> tuple[dict[str, float], PriorState]:
-        """See `PriorUpdate.step`; the fixed point has no step size, so `rate` plays no part."""
+        """See `PriorUpdate.step`; the log precision goes `rate` times the undamped share of the way."""
         effective = laplace.effective_parameters()
-        moved = {key: self._fixed_point(laplace, key, effective[key]) for key in learned & effective.keys()}
+        share = (1 - self.damping) * rate
+        moved = {
+            key: self._towards_fixed_point(laplace, key, effective[key], share) for key in learned & effective.keys()
+        }
         return dict(laplace.precisions) | moved, state
 
-    def _fixed_point(self, laplace: Laplace, key: str, effective: float) -> float:
+    def _towards_fixed_point(self, laplace: Laplace, key: str, effective: float, share: float) -> float:
         norm = laplace.squared_norms[key]
         target = bounded(effective / norm) if norm > effective / LARGEST_PRECISION else LARGEST_PRECISION
         old = laplace.precisions[key]
-        return bounded(math.exp(self.damping * math.log(old) + (1 - self.damping) * math.log(target)))
+        return bounded(math.exp((1 - share) * math.log(old) + share * math.log(target)))
 
 
 @attrs.frozen

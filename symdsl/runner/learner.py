@@ -26,6 +26,9 @@ from symdsl.runner.schedule import SCHEDULES
 OFF_SHARE = 1e-4
 """A path at the upper bound of the precision whose relative effective number stays below this is switched off."""
 
+SMALLEST_STEP = 0.3
+"""Least factor on the step of a tensor that has shrunk; smaller ones keep paths from dying within a run."""
+
 _PATIENCE = 2
 """Evidence steps in a row that a path must look dead before it is switched off."""
 
@@ -71,7 +74,7 @@ def _stream(device: torch.device | str, *words: object) -> torch.Generator:
 
 @attrs.frozen
 class EpochMetrics:
-    """Training figures of one epoch, taken while the parameters moved: means per example."""
+    """Training figures of one epoch, taken while the parameters moved: means per example, and the rate it began with."""
 
     loss: float
     nll: float
@@ -106,7 +109,9 @@ class Learner:
         self.train = Examples(dataset.train.x.to(self.device), dataset.train.y.to(self.device))
         self.seed = seed
         self.parameters = net.tensors()
-        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.search.optimizer.lr, fused=True)
+        groups = [{"params": [parameter]} for parameter in self.parameters.values()]
+        self.optimizer = torch.optim.Adam(groups, lr=self.search.optimizer.lr, fused=True)
+        self._initial_sizes = self._sizes()
         self.precisions = initial_precisions(facts)
         self.learned = learned_keys(facts)
         self.prior_update = prior_update_of(self.search.prior_optimizer)
@@ -129,16 +134,36 @@ class Learner:
         order = torch.randperm(examples, generator=_stream("cpu", self.seed, "order", self.epoch)).to(self.device)
         steps = math.ceil(examples / batch)
         sums = torch.zeros(3, dtype=torch.float64, device=self.device)
+        relative = self._relative_steps()
         for step, index in enumerate(order.split(batch)):
-            self._set_learning_rate((self.epoch + step / steps) / self.search.epochs)
+            self._set_learning_rates((self.epoch + step / steps) / self.search.epochs, relative)
             sums += self._train_step(self.train[index])
         self.epoch += 1
         return self._epoch_metrics(*sums.tolist())
 
-    def _set_learning_rate(self, progress: float) -> None:
-        schedule = SCHEDULES[self.search.optimizer.schedule]
-        for group in self.optimizer.param_groups:
-            group["lr"] = self.search.optimizer.lr * self.step_size * schedule(progress)
+    def _sizes(self) -> list[float]:
+        """Root mean square of every parameter tensor, in order."""
+        squares = [parameter.detach().double().square().mean() for parameter in self.parameters.values()]
+        return [float(size) for size in torch.stack(squares).sqrt().tolist()]
+
+    def _relative_steps(self) -> list[float]:
+        """Factor on every tensor's step: its size relative to its initial size, within [SMALLEST_STEP, 1].
+
+        Adam's steps know nothing of a tensor's size, but a learned prior shrinks tensors by orders of magnitude: at a
+        fixed step they would end as noise. Tensors that start at zero keep the full step.
+        """
+        if self.search.optimizer.steps == "absolute":
+            return [1.0] * len(self.parameters)
+        sizes = zip(self._sizes(), self._initial_sizes, strict=True)
+        return [min(max(size / initial, SMALLEST_STEP), 1.0) if initial else 1.0 for size, initial in sizes]
+
+    def _learning_rate(self, progress: float) -> float:
+        return self.search.optimizer.lr * self.step_size * SCHEDULES[self.search.optimizer.schedule](progress)
+
+    def _set_learning_rates(self, progress: float, relative: list[float]) -> None:
+        rate = self._learning_rate(progress)
+        for group, factor in zip(self.optimizer.param_groups, relative, strict=True):
+            group["lr"] = rate * factor
 
     def _train_step(self, batch: Examples) -> Tensor:
         self.net.train()
@@ -165,7 +190,7 @@ class Learner:
         examples = len(self.train)
         nll = self.likelihood.nll(loss, examples, self.facts.data.classes, self.noise) / examples
         accuracy = None if self.likelihood.has_noise else right / examples
-        rate = float(self.optimizer.param_groups[0]["lr"])
+        rate = self._learning_rate((self.epoch - 1) / self.search.epochs)
         return EpochMetrics(nll + self.penalty() / examples, nll, accuracy, rate)
 
     def penalty(self) -> float:
@@ -205,9 +230,7 @@ class Learner:
         return laplace, [] if self.search.keep_paths else self._switch_off_dead_paths(laplace)
 
     def _prior_rate(self) -> float:
-        optimizer = self.search.prior_optimizer
-        schedule = optimizer.schedule if isinstance(optimizer, Adam) else "constant"
-        return SCHEDULES[schedule]((self.epoch - 1) / self.search.epochs)
+        return SCHEDULES[self.search.prior_optimizer.schedule]((self.epoch - 1) / self.search.epochs)
 
     def _switch_off_dead_paths(self, laplace: Laplace) -> list[str]:
         effective = laplace.effective_parameters()

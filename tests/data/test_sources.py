@@ -18,13 +18,21 @@ def digits(size: int) -> Data:
     return facts(step("digits", size=size), shape=(1, size, size))
 
 
-def test_digits_are_split_in_the_file_s_order() -> None:
+def test_digits_are_those_of_the_file_in_another_order() -> None:
     data, shipped = load(digits(8)), load_digits()
     assert (len(data.train), len(data.test)) == (1437, 360)
-    images = torch.cat((data.train.x, data.test.x))[:, 0] * 16
-    assert torch.equal(images.double(), torch.from_numpy(shipped.images))
-    assert torch.cat((data.train.y, data.test.y)).tolist() == shipped.target.tolist()
+    images = (torch.cat((data.train.x, data.test.x)).flatten(1) * 16).long().tolist()
+    labels = torch.cat((data.train.y, data.test.y)).tolist()
+    expected = zip(shipped.data.astype(int).tolist(), shipped.target.tolist(), strict=True)
+    assert sorted(zip(images, labels, strict=True)) == sorted(expected)
+    assert labels != shipped.target.tolist()
     assert (data.train.x.dtype, data.train.y.dtype) == (torch.float32, torch.int64)
+
+
+def test_the_split_of_the_digits_is_the_same_for_every_seed() -> None:
+    first, second = (load(digits(8), seed=seed) for seed in (1, 2))
+    assert torch.equal(first.test.x, second.test.x)
+    assert torch.equal(first.train.y, second.train.y)
 
 
 def test_digits_are_resized_bilinearly() -> None:

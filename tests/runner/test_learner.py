@@ -7,7 +7,7 @@ import torch
 from symdsl import data, lowering
 from symdsl.curvature import Categorical, Gaussian
 from symdsl.laplace.priors import LARGEST_PRECISION
-from symdsl.runner.learner import Learner, path_shares
+from symdsl.runner.learner import SMALLEST_STEP, Learner, path_shares
 from symdsl.runner.metrics import calibration_error, evaluate_outputs
 from symdsl.runner.schedule import SCHEDULES, evidence_is_due
 
@@ -50,7 +50,7 @@ def test_a_path_that_looks_dead_twice_is_switched_off(small):
 
 
 def test_paths_are_kept_alive_on_request(small):
-    one = learner(small(search__keep_paths=True, search__steps=1))
+    one = learner(small(search__keep_paths=True, search__prior_optimizer="mackay(schedule = constant)"))
     with torch.no_grad():
         one.parameters["l1.F-FC.w1"].zero_()
         one.parameters["l1.F-FC.w2"].zero_()
@@ -116,3 +116,34 @@ def test_metrics_are_means_per_example():
     found = evaluate_outputs(torch.zeros(2, 1), torch.ones(2, 1), Gaussian(), 2.0)
     assert found["nll"] == pytest.approx(0.25 + 0.5 * math.log(4 * math.pi))
     assert found["rmse"] == pytest.approx(1)
+
+
+def test_relative_steps_shrink_with_a_tensor_and_stop_at_a_floor(small):
+    one = learner(small())
+    keys = list(one.parameters)
+    with torch.no_grad():
+        one.parameters["l1.CONV.w"].mul_(0.5)
+        one.parameters["l2.CONV.w"].mul_(0.01)
+        one.parameters["h1.FC.w"].mul_(7)
+    factors = dict(zip(keys, one._relative_steps(), strict=True))
+    assert factors["l1.CONV.w"] == pytest.approx(0.5)
+    assert factors["l2.CONV.w"] == SMALLEST_STEP
+    assert factors["h1.FC.w"] == factors["l1.bias"] == 1.0
+    one._set_learning_rates(0.0, one._relative_steps())
+    rates = dict(zip(keys, (group["lr"] for group in one.optimizer.param_groups), strict=True))
+    assert rates["l1.CONV.w"] == pytest.approx(0.5 * one.search.optimizer.lr)
+
+
+def test_absolute_steps_are_all_alike(small):
+    one = learner(small(search__optimizer="adam(steps = absolute)"))
+    with torch.no_grad():
+        one.parameters["l1.CONV.w"].mul_(0.01)
+    assert set(one._relative_steps()) == {1.0}
+
+
+def test_prior_steps_follow_their_schedule(small):
+    one = learner(small())
+    constant = learner(small(search__prior_optimizer="mackay(schedule = constant)"))
+    one.epoch = constant.epoch = 4
+    assert one._prior_rate() == pytest.approx(SCHEDULES["cosine"](0.75))
+    assert constant._prior_rate() == 1.0

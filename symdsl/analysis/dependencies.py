@@ -1,0 +1,69 @@
+"""Which names a part of a tree asks for, and an order in which each comes after those it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import cast
+
+import attrs
+
+from symdsl.language import ast
+
+
+def names_in(node: object) -> list[str]:
+    """Every name that is called anywhere below a node, or below the nodes of a tuple."""
+    if isinstance(node, tuple):
+        return [name for one in node for name in names_in(one)]
+    if not attrs.has(type(node)):
+        return []
+    own = [node.name.text] if isinstance(node, ast.Call) else []
+    fields = attrs.asdict(cast(attrs.AttrsInstance, node), recurse=False).values()
+    return own + [name for one in fields for name in names_in(one)]
+
+
+def reachable(needs: Mapping[str, Iterable[str]], roots: Iterable[str]) -> set[str]:
+    """Names asked for by `roots`, directly or by way of others; only names that `needs` holds."""
+    found: set[str] = set()
+    open = list(roots)
+    while open:
+        name = open.pop()
+        if name in needs and name not in found:
+            found.add(name)
+            open += needs[name]
+    return found
+
+
+@attrs.frozen
+class Order:
+    """Names in an order in which each comes after those it needs, but for the circular ones.
+
+    Attributes:
+        names: all of them.
+        circular: names that need themselves, directly or by way of others; one for each circle that was met.
+    """
+
+    names: tuple[str, ...]
+    circular: frozenset[str]
+
+
+def order(needs: Mapping[str, Iterable[str]]) -> Order:
+    """Order names by what they need; without recursion, however long the chains are."""
+    done: dict[str, None] = {}
+    circular: set[str] = set()
+    for name in needs:
+        _visit(name, needs, done, circular)
+    return Order(tuple(done), frozenset(circular))
+
+
+def _visit(root: str, needs: Mapping[str, Iterable[str]], done: dict[str, None], circular: set[str]) -> None:
+    path: dict[str, Iterator[str]] = {} if root in done else {root: iter(needs[root])}
+    while path:
+        name, rest = next(reversed(path.items()))
+        following = next((other for other in rest if other in needs and other not in done), None)
+        if following is None:
+            done[name] = None
+            del path[name]
+        elif following in path:
+            circular.add(following)
+        else:
+            path[following] = iter(needs[following])

@@ -1,0 +1,86 @@
+"""Every code is documented, and every example has what it says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import symdsl
+from analysis.specs import codes, framed
+from symdsl.analysis.codes import CODES, explanation
+from symdsl.diagnostics import RunError
+
+OF_FILES = {"E101", "E102", "E103", "E106", "E107"}
+OF_COMMANDS = {"E310"}
+HARMLESS = {"W102", "W104"}
+
+
+@pytest.mark.parametrize("code", sorted(CODES.keys() - OF_FILES - OF_COMMANDS))
+def test_the_examples_have_what_they_say(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, width in (("mine", 8), ("wide", 6)):
+        x, y = np.zeros((4, 8 if name == "mine" else 4, width), np.float32), np.arange(4) % 2
+        np.savez(f"{name}.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    assert code in codes(framed(CODES[code].bad))
+    assert set(codes(framed(CODES[code].good))) <= HARMLESS - {code}
+
+
+def test_every_code_in_the_sources_is_documented_and_the_other_way_round() -> None:
+    package = Path(symdsl.__file__).parent
+    sources = [path for part in ("language", "analysis") for path in (package / part).glob("*.py")]
+    text = "".join(path.read_text(encoding="utf-8") for path in sources if path.name != "codes.py")
+    assert set(re.findall(r'"([EW]\d{3})"', text)) == set(CODES)
+
+
+def test_an_explanation_has_title_paragraph_and_examples() -> None:
+    text = explanation("e203")
+    assert text.startswith("E203: a group kind on a map of another group\n\n`GCONV` moves")
+    assert "Wrong:\n\n    input image(1, 8, 8)\n" in text
+    assert "Right:\n\n    input image(1, 8, 8)\n    lift p4\n" in text
+
+
+def test_an_unknown_code_gets_a_suggestion() -> None:
+    with pytest.raises(RunError, match="no diagnostic `E2O3`: did you mean `E2"):
+        explanation("E2O3")
+    with pytest.raises(RunError, match="no diagnostic `nonsense`: there are `E101`"):
+        explanation("nonsense")
+
+
+NESTED = "data digits\nlet many = [{}]\nnetwork n {{\ninput image(1, 8, 8)\n{}{}\nflatten\nlayer h: FC -> classes\n}}"
+
+
+@pytest.mark.parametrize(
+    ("values", "items"),
+    [
+        ("1, 1, 1, 1, 1, 1, 1, 1, 1, 1", "repeat many as i {" * 30 + "}" * 30),
+        ("FC, " * 11_000, "layer: many -> 1"),
+        ("FC, " * 200, "repeat [" + "1, " * 200 + "] as i { layer: many -> 1 }"),
+    ],
+)
+def test_what_would_take_long_is_refused_soon(values: str, items: str) -> None:
+    assert "E405" in codes(NESTED.format(values, items, ""))
+
+
+CHAIN = 3000
+
+
+def test_long_chains_of_lets_are_no_trouble() -> None:
+    forwards = "\n".join(f"let a{i} = a{i + 1} + 1" for i in range(CHAIN))
+    used = f"data digits(size = a0 - {CHAIN})\n" + NESTED.format("", "", "").partition("\nlet many = []\n")[2]
+    assert codes(f"{forwards}\nlet a{CHAIN} = 8\n{used}") == []
+    assert codes(f"{forwards}\nlet a{CHAIN} = a0\n{used}") == ["E309"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "data digits(size = classes)\n",
+        "let a = classes\ndata digits(size = a)\n",
+        "data digits(size = b)\nlet b = channels\n",
+    ],
+)
+def test_data_defined_by_themselves(text: str) -> None:
+    assert set(codes(text + "network n {\ninput image(1, 8, 8)\nflatten\nlayer h: FC -> 10\n}")) == {"E309"}

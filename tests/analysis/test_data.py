@@ -1,0 +1,120 @@
+"""The data statement: what sources and transforms do to shapes, and what is in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from analysis.specs import NETWORK, codes
+from symdsl.diagnostics import SpecError
+from symdsl.spec import parse
+
+REGRESSION = "network n {{ input image({}, {}, {})\nflatten\nlayer h: FC -> classes }}"
+
+
+@pytest.mark.parametrize(
+    ("steps", "outline"),
+    [
+        ("digits", (1, 8, 8, 10)),
+        ("digits(16)", (1, 16, 16, 10)),
+        ("mnist", (1, 28, 28, 10)),
+        ("synthetic(channels = 3, size = 5, classes = 7)", (3, 5, 5, 7)),
+        ("digits |> quadrants", (1, 16, 16, 10)),
+        ("digits |> quadrants(label = both)", (1, 16, 16, 40)),
+        ("digits |> quadrants(both) |> quadrants(both, 2)", (1, 32, 32, 160)),
+        ("mnist |> pad(32) |> crop(30) |> resize(7)", (1, 7, 7, 10)),
+        ("digits |> rotate(90) |> translate(2) |> standardize |> subset(1437)", (1, 8, 8, 10)),
+    ],
+)
+def test_outlines(steps: str, outline: tuple[int, ...]) -> None:
+    channels, height, width, _ = outline
+    data = parse(f"data {steps}\n{REGRESSION.format(channels, height, width)}").facts.data
+    assert (data.channels, data.height, data.width, data.classes) == outline
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ("digits |> pad(4)", r"`size` \(=4\) must not be smaller than the image \(8x8\)"),
+        ("digits |> crop(9)", r"`size` \(=9\) must not be larger than the image \(8x8\)"),
+        ("digits |> translate(8)", r"`pixels` \(=8\) must be smaller than the image \(8x8\)"),
+        ("digits |> subset(1438)", r"`n` \(=1438\) must not be larger than the number of training examples \(=1437\)"),
+        ("digits |> subset(5) |> subset(6)", r"`n` \(=6\) must not be larger than .* \(=5\)"),
+    ],
+)
+def test_transforms_that_do_not_fit(steps: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message) as raised:
+        parse(f"data {steps}\n{NETWORK}")
+    assert [one.code for one in raised.value.diagnostics] == ["E602"]
+
+
+def save(path: Path, **changed: object) -> Path:
+    x, y = np.zeros((4, 2, 3, 5), np.float32), np.array([0, 1, 2, 1])
+    arrays = {"x_train": x, "y_train": y, "x_test": x[:2], "y_test": y[:2], **changed}
+    np.savez(path / "a.npz", **{name: value for name, value in arrays.items() if value is not None})  # type: ignore[arg-type]
+    return path / "a.npz"
+
+
+def text(path: Path, options: str = "", shape: tuple[int, int, int] = (2, 3, 5)) -> str:
+    return f'data arrays("{path}"{options})\n{REGRESSION.format(*shape)}'
+
+
+def test_a_file_of_labels(tmp_path: Path) -> None:
+    data = parse(text(save(tmp_path))).facts.data
+    assert (data.channels, data.height, data.width, data.classes, data.task) == (2, 3, 5, 3, "classification")
+
+
+def test_a_file_of_targets(tmp_path: Path) -> None:
+    y = np.zeros((4, 6))
+    data = parse(text(save(tmp_path, y_train=y, y_test=y[:2]))).facts.data
+    assert (data.classes, data.task) == (6, "regression")
+    data = parse(text(save(tmp_path, y_train=y[:, 0], y_test=y[:2, 0]))).facts.data
+    assert (data.classes, data.task) == (1, "regression")
+
+
+def test_images_without_channels(tmp_path: Path) -> None:
+    x = np.zeros((4, 3, 5))
+    assert parse(text(save(tmp_path, x_train=x, x_test=x[:2]), shape=(1, 3, 5))).facts.data.channels == 1
+
+
+def test_numbering_quadrants_needs_classes(tmp_path: Path) -> None:
+    path = save(tmp_path, y_train=np.zeros(4), y_test=np.zeros(2))
+    source = text(path, shape=(2, 6, 10)).replace(")\nnetwork", ") |> quadrants(both)\nnetwork")
+    with pytest.raises(
+        SpecError, match="`label = both` numbers classes, but the targets of this data are real numbers"
+    ):
+        parse(source)
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "message"),
+    [
+        ({"y_test": None}, "", "lacks `y_test`"),
+        ({"x_train": np.zeros((4, 2))}, "", r"`x_train` must be \[n, c, h, w\] or \[n, h, w\], found \[4, 2\]"),
+        ({"x_train": np.array(["a"] * 4)}, "", "`x_train` must hold numbers"),
+        ({"x_train": np.array([None] * 4)}, "", "`x_train` must hold numbers"),
+        ({"x_train": np.zeros((3, 2, 3, 5))}, "", "must have the same number of examples, at least one"),
+        ({"y_train": np.array([0, 1, 2, -1])}, "", "holds the label -1"),
+        ({"y_train": np.zeros(4, int)}, "", "holds a single class"),
+        ({"y_train": np.zeros((4, 1), int)}, "", "has 2 axes, too many for classification"),
+        ({"y_train": np.zeros((4, 1, 1))}, "", "has 3 axes, too many for regression"),
+        ({}, ", task = regression", "regression targets must be floats, but `y_train` holds int64"),
+        ({"y_train": np.zeros(4)}, ", task = classification", "class labels must be whole numbers"),
+    ],
+)
+def test_files_that_cannot_be_used(tmp_path: Path, changed: dict[str, object], options: str, message: str) -> None:
+    with pytest.raises(SpecError, match=rf"E601\].*{message}"):
+        parse(text(save(tmp_path, **changed), options))
+
+
+def test_damaged_and_missing_files(tmp_path: Path) -> None:
+    whole = save(tmp_path).read_bytes()
+    for length in (0, 10, 200, len(whole) // 2, len(whole) - 30):
+        (tmp_path / "cut.npz").write_bytes(whole[:length])
+        assert codes(text(tmp_path / "cut.npz")) == ["E601"]
+    assert codes(text(tmp_path / "none.npz")) == ["E601"]
+    assert codes(text(tmp_path)) == ["E601"]
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    assert codes(text(tmp_path / "one.npy")) == ["E601"]

@@ -1,0 +1,130 @@
+"""Overrides are typed and diagnosed like the text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from analysis.specs import NETWORK, codes
+from symdsl.analysis.facts import Layer
+from symdsl.diagnostics import SpecError
+from symdsl.spec import load, parse
+
+SPECS = Path(__file__).parent.parent.parent / "specs"
+POSITION = SPECS / "quadrant_position.sym"
+MNIST = SPECS / "rotated_mnist.sym"
+
+
+def kinds(overrides: dict[str, object]) -> set[str]:
+    layers = [node for node in load(POSITION, overrides).facts.network.nodes if isinstance(node, Layer)]
+    return {one.kind for layer in layers[:7] for one in layer.candidates}
+
+
+def test_a_let() -> None:
+    assert kinds({}) == {"F-FC", "CONV"}
+    assert kinds({"candidates": "[CONV(3)]"}) == {"CONV"}
+    assert kinds({"candidates": " [ FC,CONV( 3 ) ]"}) == {"FC", "CONV"}
+
+
+@pytest.mark.parametrize("value", ["8", 8, 8.0])
+def test_a_parameter_given_where_a_network_is_instantiated(value: object) -> None:
+    assert load(POSITION, {"width": value}).facts.network.nodes[1].out_shape.channels == 8
+
+
+def test_a_parameter_left_to_its_default() -> None:
+    spec = load(SPECS / "paper" / "network.sym", {"width": 3})
+    assert spec.facts.network.nodes[1].out_shape.channels == 3
+    assert "eight_layers(candidates, width = 3)" in spec.text()
+
+
+def test_keys_of_the_search() -> None:
+    search = load(
+        POSITION, {"search.epochs": "5", "search.optimizer": "adam(lr = 0.1)", "search.keep_paths": True}
+    ).facts.search
+    assert (search.epochs, search.optimizer.lr, search.keep_paths, search.batch) == (5, 0.1, True, 128)
+
+
+def test_a_search_that_the_spec_does_not_have() -> None:
+    assert parse(f"data digits\n{NETWORK}", {"search.epochs": 5}).facts.search.epochs == 5
+
+
+@pytest.mark.parametrize("root", ["/x/y", "~/x", "x", "../x y", '"/q"', "2", "let"])
+def test_a_text_needs_no_quotes(root: str) -> None:
+    spec = load(MNIST, {"data.root": root})
+    assert spec.facts.data.source.argument("root") == root.strip('"')
+    assert parse(spec.text()).facts.data.source.argument("root") == root.strip('"')
+
+
+def test_an_argument_of_the_source_not_given_in_the_text() -> None:
+    source = load(MNIST, {"data.download": True}).facts.data.source
+    assert source.arguments == (("root", "~/data"), ("download", True))
+
+
+def test_an_argument_of_the_one_transform_that_has_it() -> None:
+    assert load(POSITION, {"data.copies": 2}).facts.data.transforms[0].argument("copies") == 2
+    assert load(POSITION, {"data.label": "digit"}).facts.data.classes == 10
+
+
+def test_an_argument_given_by_place_keeps_its_place() -> None:
+    spec = load(MNIST, {"data.size": 32})
+    assert "pad(32)" in spec.text()
+
+
+def test_of_two_transforms_neither_is_meant() -> None:
+    text = f"data mnist |> pad(32) |> resize(8)\n{NETWORK}"
+    with pytest.raises(SpecError, match="more than one transform has an argument `size`"):
+        parse(text, {"data.size": 8})
+
+
+def test_the_source_comes_before_transforms() -> None:
+    text = f"data digits |> resize(8)\n{NETWORK}"
+    assert parse(text, {"data.size": 4}).facts.data.source.argument("size") == 4
+
+
+@pytest.mark.parametrize(
+    ("overrides", "message"),
+    [
+        (
+            {"width": "0"},
+            r"(?s)E402\]: `channels` \(=0\) must be at least 1\n.*\n  ::: --set:1:7\n   1 \| width=0\n     \|       -",
+        ),
+        ({"width": '"8"'}, r'(?s)E401\]: arithmetic needs numbers, found the text "8".*::: --set:1:7'),
+        ({"width": "8 +"}, r"E104\]: expected a value, found the end of the text\n  --> --set:1:10"),
+        ({"width": ""}, r"E104\]: expected a value.*\n  --> --set:1:7"),
+        ({"candidates": "[KONV(3)]"}, r"E302\]: unknown kind `KONV`\n  --> --set:1:13"),
+        ({"search.seed": 1, "search.epochs": "x"}, r"E301\]: unknown name `x`\n  --> --set:2:15"),
+        ({"candidats": "3"}, r"E310\]: unknown key `candidats`.*\n.*\n.*\n.*\n.*did you mean `candidates`\?"),
+        ({"search.epoch": "3"}, r"(?s)E310\]: unknown key `search.epoch`.*did you mean `search.epochs`\?"),
+        ({"data.copy": "3"}, r"(?s)E310\]: unknown key `data.copy`.*did you mean `data.copies`\?"),
+        ({"serch.epochs": "3"}, r"(?s)E310\]: unknown section `serch`.*did you mean `search`\?"),
+        ({"data.copies": "5"}, r"E402\]: `copies` \(=5\) must be from 1 to 4\n  --> --set:1:13"),
+    ],
+)
+def test_what_is_wrong_is_said_at_the_command_line(overrides: dict[str, object], message: str) -> None:
+    with pytest.raises(SpecError, match=message):
+        load(POSITION, overrides)
+
+
+def test_line_breaks_do_not_move_what_comes_later() -> None:
+    with pytest.raises(SpecError, match="--set:2:7"):
+        load(POSITION, {"candidates": "[CONV(3),\nFC]", "width": "0"})
+
+
+@pytest.mark.parametrize("value", [None, float("nan"), float("inf"), {}, [object()]])
+def test_values_the_language_does_not_have_are_the_callers_mistake(value: object) -> None:
+    with pytest.raises(TypeError, match="must be a finite number, a text, a bool or a list of these"):
+        load(POSITION, {"width": value})
+
+
+def test_values_from_python() -> None:
+    text = "let a = 1\nlet b = 2\ndata synthetic(classes = a)\n" + NETWORK + "\nsearch { batch = 1 - b }"
+    assert parse(text, {"a": 3, "b": -4}).facts.search.batch == 5
+    assert parse(
+        "let r = [1]\ndata digits\n" + NETWORK.replace("flatten", "repeat r as i { layer: FC -> i }\nflatten"),
+        {"r": (2, 3)},
+    )
+
+
+def test_without_data_or_network_the_text_itself_is_at_fault() -> None:
+    assert codes("let a = 1", {"data.size": 3}) == ["E311"]

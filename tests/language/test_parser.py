@@ -1,0 +1,162 @@
+"""Syntax errors: in the words of the language, several a run, and never anything but diagnostics."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from strategies import programs
+from symdsl.diagnostics import Collector, SpecError
+from symdsl.language import ast
+from symdsl.language.parser import parse_expression, parse_program
+from symdsl.language.printer import print_program
+from symdsl.resources import read_shipped
+from symdsl.spec import parse
+
+SPECS = [read_shipped(f"specs/{name}.sym") for name in ("digits", "rotated_mnist", "starter", "paper/network")]
+
+
+def errors(text: str) -> list[tuple[int, str]]:
+    collector = Collector()
+    collector.add_source("t", text)
+    assert parse_program(text, "t", collector) is None
+    return [(one.span.line, one.message) for one in collector.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("let", "expected a name, found the end of the text"),
+        ("let a 3", "expected `=` and a value, found `3`"),
+        ("let a = ", "expected a value, found the end of the text"),
+        ("let a = [1, 2", "expected `,` or `]`, found the end of the text"),
+        ("let a = f(1", "expected `,` or `)`, found the end of the text"),
+        ("let layer = 3", "expected a name, found `layer`"),
+        ("import blocks", 'expected the path of a file, such as `"blocks/pyramid.sym"`, found `blocks`'),
+        ("data |> x", "expected a data source, such as `digits`, found `|>`"),
+        ("data digits |>", "expected a transform or an activation, such as `standardize` or `relu`, found the end"),
+        ("wide = 3", "expected a statement: `let`, `import`, `data`, `network`, `prior` or `search`, found `wide`"),
+        ("network n", "expected `=` or `{`, found the end of the text"),
+        ("network n { lay }", "expected an item of a network, such as `layer`, or `}`, found `lay`"),
+        ("network n { layer l1 FC }", "expected `:` and the kinds the layer may take, found `FC`"),
+        ("network n { layer l1: }", "expected a kind, such as `CONV(3)`, found `}`"),
+        ("network n { layer: F-FC CONV(3) -> 4 }", "expected `->` and the number of channels, found `CONV`"),
+        ("network n { layer: FC -> }", "expected a value, found `}`"),
+        ("network n { layer: FC ~ -> 3 }", "expected a prior, such as `normal(precision = 1)`, found `->`"),
+        ("network n { lift }", "expected the name of a group, such as `p4`, found `}`"),
+        ("network n { project }", "expected `max` or `mean`, found `}`"),
+        ("network n { input }", "expected `image(channels, height, width)`, found `}`"),
+        ("network n { repeat [1] { } }", "expected `as` and a name for the value, found `{`"),
+        ("network n { repeat [1] as { } }", "expected a name, or several in parentheses, found `{`"),
+        ("network n(a {", "expected `,` or `)`, found `{`"),
+        ("prior { l1 ~ normal }", "expected `.` and a kind, as in `l1.CONV`, found `~`"),
+        ("prior { l1.FC = 3 }", "expected `~` and a prior, found `=`"),
+        ("prior { ~ }", "expected a selector, such as `l1.CONV`, found `~`"),
+        ("search { 3 }", "expected `key = value` or `}`, found `3`"),
+        ("search 3", "expected `{`, found `3`"),
+        ('let a = "open', 'this text has no end: expected `"` on the same line'),
+        ("let a = $", "`$` means nothing here"),
+        ("let a = \x00", "`U+0000` means nothing here"),
+        (r'let a = "\d"', r"`\d` stands for nothing in a text"),
+        ("let a = " + "9" * 50, "a number of 50 digits is too long to read"),
+        ("let a = 9999999999999999999999", "`9999999999999999999999` overflows"),
+        ("let a = 1e999", "`1e999` overflows"),
+        ("let a = " + "-" * 400 + "1", "this is nested too deep to read"),
+        ("let a = " + "1 + " * 400 + "1", "this is nested too deep to read"),
+    ],
+)
+def test_the_message_says_what_was_expected(text: str, message: str) -> None:
+    assert errors(text)[0][1].startswith(message)
+
+
+def test_all_errors_of_a_file_are_found() -> None:
+    text = """\
+let a =
+let b = 2
+network n {
+  layer l1: F-FC CONV(3) -> 4
+  layer l2: FC -> 3
+  layer l3 FC -> 3
+  repeat as i {
+    layer: FC -> 3
+  }
+  layer l4: FC
+}
+search {
+  epochs 3
+  every = 3
+  seed = = 4
+}
+data
+"""
+    assert [line for line, _ in errors(text)] == [2, 4, 6, 7, 11, 13, 15, 17]
+
+
+def test_errors_do_not_run_on_for_ever() -> None:
+    assert len(errors("let a = \n" * 100)) == 20
+
+
+def test_comments_are_kept_beside_the_tree() -> None:
+    collector = Collector()
+    program = parse_program('let a = "//no"  // yes\n  // alone \n', "t", collector)
+    assert program is not None
+    assert [(one.text, one.alone, one.span.line) for one in program.comments] == [
+        ("// yes", False, 1),
+        ("// alone", True, 2),
+    ]
+
+
+def test_an_expression_ends_where_it_ends() -> None:
+    collector = Collector()
+    assert parse_expression("1 2", "t", collector) is None
+    assert [one.message for one in collector.diagnostics] == ["expected the end of the text, found `2`"]
+
+
+@st.composite
+def mutations(draw: st.DrawFn) -> str:
+    """A shipped spec with a few pieces deleted, doubled, or replaced."""
+    text = draw(st.sampled_from(SPECS))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.integers(start, min(len(text), start + 12)))
+        piece = draw(
+            st.sampled_from(
+                ["", text[start:end] * 2, "{", "}", "(", '"', "~", "0", "-1", "1e308", "FC", "\t", "é", "\r"]
+            )
+        )
+        text = text[:start] + piece + text[end:]
+    return text
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(mutations())
+def test_mutated_specs_end_in_diagnostics(text: str) -> None:
+    check(text)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.text(max_size=60))
+@example("\x00")
+@example('"')
+@example("//")
+@example("\ud800")
+def test_any_text_ends_in_diagnostics(text: str) -> None:
+    check(text)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(programs)
+def test_any_tree_ends_in_diagnostics(program: ast.Program) -> None:
+    check(print_program(program))
+
+
+def check(text: str) -> None:
+    try:
+        parse(text)
+    except SpecError as error:
+        found = error.diagnostics
+    else:
+        return
+    assert any(one.severity == "error" for one in found)
+    assert all(one.span.line >= 1 and one.span.column >= 1 for one in found)
