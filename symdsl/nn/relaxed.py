@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial, reduce
+from operator import add
 from typing import NamedTuple
 
 import torch
@@ -30,6 +32,19 @@ class Use(NamedTuple):
     inputs: Tensor
     output: Tensor
     scale: float
+
+
+class _Read(NamedTuple):
+    """What a path tells of one use of a parameter tensor; `output` None means the path's own output."""
+
+    path: Path
+    tensor: str
+    inputs: Tensor
+    output: Tensor | None
+
+
+def _note(reads: dict[str, _Read], name: str, path: Path, tensor: str, inputs: Tensor, output: Tensor | None) -> None:
+    reads[f"{name}.{tensor}"] = _Read(path, tensor, inputs, output)
 
 
 class RelaxedLayer(nn.Module):
@@ -76,22 +91,21 @@ class RelaxedLayer(nn.Module):
         Keys of `uses` are `path.tensor` and `bias`.
         """
         aligned = self._aligned(x)
-        total: Tensor | None = None
-        reads: dict[str, tuple[Path, str, Tensor, Tensor | None]] = {}
-        for name, path in self._active():
-
-            def record(tensor: str, inputs: Tensor, output: Tensor | None, name: str = name, path: Path = path) -> None:
-                reads[f"{name}.{tensor}"] = (path, tensor, inputs, output)
-
-            part = path(aligned if path.samples else x, None if uses is None else record)
-            total = part if total is None else total + part
-        y = self._biased(x, total)
+        reads: dict[str, _Read] = {}
+        parts = [
+            path(aligned if path.samples else x, None if uses is None else partial(_note, reads, name, path))
+            for name, path in self._active()
+        ]
+        y = self._biased(x, parts)
         if uses is not None:
-            for key, (path, tensor, inputs, output) in reads.items():
-                own = output is None
-                uses[key] = Use(path, tensor, inputs, y if output is None else output, self.scale if own else 1.0)
+            uses.update({key: self._use(read, y) for key, read in reads.items()})
             uses[BIAS] = Use(self, BIAS, x, y, 1.0)
         return y
+
+    def _use(self, read: _Read, y: Tensor) -> Use:
+        if read.output is None:
+            return Use(read.path, read.tensor, read.inputs, y, self.scale)
+        return Use(read.path, read.tensor, read.inputs, read.output, 1.0)
 
     def _active(self) -> list[tuple[str, Path]]:
         return [(name, path) for name, path in self.paths.items() if name not in self._off and isinstance(path, Path)]
@@ -101,15 +115,13 @@ class RelaxedLayer(nn.Module):
         if self.stride == 1 or not sampling:
             return x
         with torch.no_grad():
-            fine = sampling[0].fine(x)
-            for path in sampling[1:]:
-                fine = fine + path.fine(x)
+            fine = reduce(add, [path.fine(x) for path in sampling])
         return align(x, strongest_phase(fine, self.stride), self.stride)
 
-    def _biased(self, x: Tensor, total: Tensor | None) -> Tensor:
+    def _biased(self, x: Tensor, parts: list[Tensor]) -> Tensor:
         bias: Tensor = self.bias.repeat_interleave(self.order).view(1, -1, 1, 1)
-        if total is None:
+        if not parts:
             rows, columns = x.shape[2] // self.stride, x.shape[3] // self.stride
             return bias.expand(len(x), -1, rows, columns)
-        y: Tensor = total * self.scale + bias
-        return y
+        total: Tensor = reduce(add, parts)
+        return total * self.scale + bias

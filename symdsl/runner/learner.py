@@ -74,7 +74,7 @@ def _stream(device: torch.device | str, *words: object) -> torch.Generator:
 
 @attrs.frozen
 class EpochMetrics:
-    """Training figures of one epoch, taken while the parameters moved: means per example, and the rate it began with."""
+    """Training figures of one epoch, taken while the parameters moved: means per example; `lr` at its beginning."""
 
     loss: float
     nll: float
@@ -111,7 +111,7 @@ class Learner:
         self.parameters = net.tensors()
         groups = [{"params": [parameter]} for parameter in self.parameters.values()]
         self.optimizer = torch.optim.Adam(groups, lr=self.search.optimizer.lr, fused=True)
-        self._initial_sizes = self._sizes()
+        self._full_sizes = self._sizes_at_full_scale()
         self.precisions = initial_precisions(facts)
         self.learned = learned_keys(facts)
         self.prior_update = prior_update_of(self.search.prior_optimizer)
@@ -146,16 +146,27 @@ class Learner:
         squares = [parameter.detach().double().square().mean() for parameter in self.parameters.values()]
         return [float(size) for size in torch.stack(squares).sqrt().tolist()]
 
+    def _sizes_at_full_scale(self) -> list[float]:
+        """The initial sizes that `init_scale = 1` would have given."""
+        scales = {
+            f"{layer.name}.{candidate.name}.{tensor.name}": candidate.init_scale ** (1 / len(candidate.tensors))
+            for layer in layer_records(self.facts)
+            for candidate in layer.candidates
+            for tensor in candidate.tensors
+        }
+        return [size / scales.get(key, 1.0) for key, size in zip(self.parameters, self._sizes(), strict=True)]
+
     def _relative_steps(self) -> list[float]:
-        """Factor on every tensor's step: its size relative to its initial size, within [SMALLEST_STEP, 1].
+        """Factor on every tensor's step: its size relative to an initial size at full scale, within [SMALLEST_STEP, 1].
 
         Adam's steps know nothing of a tensor's size, but a learned prior shrinks tensors by orders of magnitude: at a
-        fixed step they would end as noise. Tensors that start at zero keep the full step.
+        fixed step they would end as noise. A path that starts near its limit leaves it in smaller steps for the same
+        reason. Tensors that start at zero keep the full step.
         """
         if self.search.optimizer.steps == "absolute":
             return [1.0] * len(self.parameters)
-        sizes = zip(self._sizes(), self._initial_sizes, strict=True)
-        return [min(max(size / initial, SMALLEST_STEP), 1.0) if initial else 1.0 for size, initial in sizes]
+        sizes = zip(self._sizes(), self._full_sizes, strict=True)
+        return [min(max(size / full, SMALLEST_STEP), 1.0) if full else 1.0 for size, full in sizes]
 
     def _learning_rate(self, progress: float) -> float:
         return self.search.optimizer.lr * self.step_size * SCHEDULES[self.search.optimizer.schedule](progress)

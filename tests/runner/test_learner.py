@@ -132,6 +132,7 @@ def test_relative_steps_shrink_with_a_tensor_and_stop_at_a_floor(small):
     one._set_learning_rates(0.0, one._relative_steps())
     rates = dict(zip(keys, (group["lr"] for group in one.optimizer.param_groups), strict=True))
     assert rates["l1.CONV.w"] == pytest.approx(0.5 * one.search.optimizer.lr)
+    assert rates["l1.F-FC.w1"] == pytest.approx(0.1**0.5 * one.search.optimizer.lr)
 
 
 def test_absolute_steps_are_all_alike(small):
