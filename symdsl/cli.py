@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shlex
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -15,6 +17,7 @@ import rich_click as click
 
 from symdsl import __version__
 from symdsl.diagnostics import (
+    Collector,
     Diagnostic,
     NumericalError,
     RunError,
@@ -33,8 +36,15 @@ if TYPE_CHECKING:
 SPEC_WRONG, FAILED, INTERRUPTED = 1, 3, 130
 
 
+_ORDER = ("new", "check", "fmt", "explain", "compile", "search", "map", "show", "eval")
+
+
 class _Commands(click.RichGroup):
     """The group of all commands, and the one place where an exception becomes a line and an exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order of the work, not of the alphabet."""
+        return sorted(self.commands, key=_ORDER.index)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; exits with the status that belongs to what went wrong, if anything does."""
@@ -93,44 +103,58 @@ def _data_settings(ctx: click.Context, param: click.Parameter, values: tuple[str
     return settings
 
 
-_PATH = click.Path(path_type=Path)
+_PATH = click.Path(path_type=Path, readable=False)
+_STDIN = Path("-")
 _spec_argument = click.argument("spec", type=_PATH)
 _set_option = click.option(
-    "--set", "settings", multiple=True, metavar="K=V", callback=_settings, help="Override a `let` or a key of the spec."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="K=V",
+    callback=_settings,
+    help="Say something else than the spec: width=8, data.root=DIR, search.epochs=20. Can be repeated.",
 )
 _device_option = click.option(
-    "--device", callback=_device, metavar="DEVICE", default="auto", show_default=True, help="auto, cpu or cuda[:n]."
+    "--device",
+    callback=_device,
+    metavar="DEVICE",
+    default="auto",
+    show_default=True,
+    help="Where to compute: auto (a GPU where there is one), cpu or cuda[:n].",
 )
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table.")
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(version)s")
 def main() -> None:
-    """Learn from training data which structure each layer of a network wants."""
+    """Learn from training data which structure each layer of a network wants.
+
+    A SPEC is a `.sym` file; a RUN is the folder that a search leaves. Start with `symdsl new NAME`.
+    """
 
 
 @main.command()
 @click.argument("specs", type=_PATH, nargs=-1, required=True, metavar="SPEC...")
 @click.option(
-    "--format", type=click.Choice(["text", "json", "github"]), default="text", help="How diagnostics are shown."
+    "--format",
+    type=click.Choice(["text", "json", "github"]),
+    default="text",
+    show_default=True,
+    help="How diagnostics are shown.",
 )
 @click.option("--strict", is_flag=True, help="Count warnings as errors.")
 def check(specs: tuple[Path, ...], format: str, strict: bool) -> None:
-    """Say what is wrong with specs, and where."""
-    found = [diagnostic for spec in specs for diagnostic in _diagnostics(spec)]
+    """Say what is wrong with specs, and where.
+
+    A library, a file of networks and `let`s for others to import, is checked as far as it goes on its own.
+    """
+    from symdsl import spec
+
+    found = [diagnostic for path in specs for diagnostic in spec.check(path)]
     _REPORTS[format](found)
     if any(strict or diagnostic.severity == "error" for diagnostic in found):
         sys.exit(SPEC_WRONG)
-
-
-def _diagnostics(path: Path) -> tuple[Diagnostic, ...]:
-    from symdsl import spec
-
-    try:
-        return spec.load(path).warnings
-    except SpecError as error:
-        return error.diagnostics
 
 
 def _report_json(found: Sequence[Diagnostic]) -> None:
@@ -150,9 +174,70 @@ _REPORTS: dict[str, Callable[[Sequence[Diagnostic]], None]] = {
 
 
 @main.command()
+@click.argument("specs", type=_PATH, nargs=-1, required=True, metavar="SPEC...")
+@click.option("--check", "check_only", is_flag=True, help="Name the specs that would change; exit 1 if there are any.")
+@click.option("--diff", "as_diff", is_flag=True, help="Print what would change, and write nothing.")
+def fmt(specs: tuple[Path, ...], check_only: bool, as_diff: bool) -> None:
+    """Rewrite specs in canonical layout.
+
+    Comments and columns stay. `-` reads standard input and writes standard output.
+    """
+    deliver: Callable[[Path, str, str], None] = _print_diff if as_diff else _print_name if check_only else _rewrite
+    failed = False
+    for spec in specs:
+        try:
+            before, after = _layouts(spec)
+        except SpecError as error:
+            _tell(error.diagnostics)
+            failed = True
+        else:
+            deliver(spec, before, after)
+            failed |= check_only and before != after
+    if failed:
+        sys.exit(SPEC_WRONG)
+
+
+def _layouts(path: Path) -> tuple[str, str]:
+    """The text of a spec as it is, and in canonical layout."""
+    from symdsl.language.formatter import format_text
+    from symdsl.language.imports import decoded, read_text
+
+    collector = Collector()
+    piped, source = path == _STDIN, "<stdin>" if path == _STDIN else str(path)
+    text = decoded(sys.stdin.buffer.read(), source, collector) if piped else read_text(path, source, collector)
+    collector.raise_errors()
+    assert text is not None, "without a text there is an error"
+    return text, format_text(text, source)
+
+
+def _print_diff(path: Path, before: str, after: str) -> None:
+    from difflib import unified_diff
+    from io import StringIO
+
+    for line in unified_diff(list(StringIO(before)), list(StringIO(after)), f"{path}", f"{path} (formatted)"):
+        click.echo(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n", nl=False)
+
+
+def _print_name(path: Path, before: str, after: str) -> None:
+    if before != after:
+        click.echo(path)
+
+
+def _rewrite(path: Path, before: str, after: str) -> None:
+    from symdsl.runs import write_atomic
+
+    if path == _STDIN:
+        click.echo(after, nl=False)
+    elif before != after:
+        if not os.access(path, os.W_OK):
+            raise RunError(f"{path}: cannot be written: it is read-only")
+        write_atomic(path.resolve(), after.encode())
+
+
+@main.command()
 @click.argument("code")
 def explain(code: str) -> None:
-    """Say what a diagnostic means, with an example."""
+    """Say what the code of a diagnostic, such as E203, means, with an example."""
     from symdsl.analysis.codes import explanation
 
     click.echo(explanation(code))
@@ -161,7 +246,7 @@ def explain(code: str) -> None:
 @main.command()
 @click.argument("name")
 def new(name: str) -> None:
-    """Write NAME.sym, a spec to start from."""
+    """Write NAME.sym, a spec to start from, into the working folder."""
     from symdsl.resources import read_shipped
 
     stem = name.removesuffix(".sym")
@@ -180,10 +265,12 @@ def new(name: str) -> None:
 
 @main.command()
 @_spec_argument
-@click.option("--emit", type=click.Choice(list(NETWORK_VIEWS)), default="summary")
-@click.option("-o", "--output", type=_PATH, help="Write to a file.")
+@click.option(
+    "--emit", type=click.Choice(list(NETWORK_VIEWS)), default="summary", show_default=True, help="What to show."
+)
+@click.option("-o", "--output", type=_PATH, help="Write to this file, not to standard output.")
 @_set_option
-@click.option("--device", callback=_device, metavar="DEVICE", help="Also run one batch there: auto, cpu or cuda[:n].")
+@click.option("--device", callback=_device, metavar="DEVICE", help="Also time one batch there: auto, cpu or cuda[:n].")
 def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, str], device: str | None) -> None:
     """Show what a network costs and what it is equivariant to, per layer and candidate."""
     loaded = _load(spec, settings)
@@ -245,11 +332,11 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
     options = (
         _spec_argument,
         _device_option,
-        click.option("--out", type=_PATH, help="Run folder; by default one under runs/."),
-        click.option("--resume", type=_PATH, help="Go on with the interrupted run in this folder."),
+        click.option("--out", type=_PATH, help="Folder of the run, new or empty; by default a new one under runs/."),
+        click.option("--resume", type=_PATH, help="Go on with the unfinished run in this folder."),
         _set_option,
-        click.option("--seed", type=click.IntRange(min=0), help="Override the spec's seed."),
-        click.option("--quiet", is_flag=True, help="Say nothing while running."),
+        click.option("--seed", type=click.IntRange(min=0), help="Use this seed, not the spec's."),
+        click.option("--quiet", is_flag=True, help="No progress and no warnings; only the result, and errors."),
         _json_option,
     )
     for option in reversed(options):
@@ -263,7 +350,10 @@ _OBJECTIVES: dict[str, Objective] = {"search": "laplace", "map": "map"}
 @main.command()
 @_search_options
 def search(**options: Any) -> None:
-    """Train a network, learn its layer types and draw the result."""
+    """Train a network, learn its layer types and draw the result.
+
+    Ctrl-C ends a search so that `--resume` can go on with it.
+    """
     _search("search", _Request(**options))
 
 
@@ -280,7 +370,7 @@ def _search(command: str, request: _Request) -> None:
     spec = _load(request.spec, request.overrides, request.quiet)
     from symdsl import runner
 
-    with observer(request.quiet) as watcher:
+    with _ending_gently(), observer(request.quiet) as watcher:
         try:
             result = runner.search(
                 spec,
@@ -295,7 +385,24 @@ def _search(command: str, request: _Request) -> None:
                 raise
             watcher.note(f"interrupted; go on with: {request.resumption(command, watcher.folder)}")
             sys.exit(INTERRUPTED)
+        except RunError:
+            if watcher.folder is not None:
+                watcher.note(f"failed; when mended, go on with: {request.resumption(command, watcher.folder)}")
+            raise
     _show_result(result.folder, request.as_json)
+
+
+@contextlib.contextmanager
+def _ending_gently() -> Iterator[None]:
+    """Lets the signals that schedulers and closed terminals send do what Ctrl-C does, unless they are ignored."""
+    requests = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) == signal.SIG_DFL]
+    for request in requests:
+        signal.signal(request, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for request in requests:
+            signal.signal(request, signal.SIG_DFL)
 
 
 def _show_result(folder: Path, as_json: bool) -> None:
@@ -309,7 +416,7 @@ def _show_result(folder: Path, as_json: bool) -> None:
 @main.command()
 @click.argument("run", type=_PATH)
 @click.option("--emit", type=click.Choice(list(RUN_VIEWS)), default="table", show_default=True, help="What to show.")
-@click.option("-o", "--output", type=_PATH, help="Write to a file.")
+@click.option("-o", "--output", type=_PATH, help="Write to this file, not to standard output.")
 def show(run: Path, emit: str, output: Path | None) -> None:
     """Show the layer table of a run, or draw its picture."""
     from symdsl.runs import RunFolder
@@ -325,7 +432,7 @@ def show(run: Path, emit: str, output: Path | None) -> None:
 @_device_option
 @_json_option
 def eval(run: Path, settings: dict[str, str], device: str, as_json: bool) -> None:
-    """Measure a learned network on its test data."""
+    """Measure the network of a finished run on its test data, or on others."""
     from symdsl.runner import evaluate
 
     metrics = evaluate(run, settings, device)

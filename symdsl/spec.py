@@ -10,6 +10,7 @@ import attrs
 
 from symdsl.analysis.analyse import analyse
 from symdsl.analysis.facts import Facts
+from symdsl.analysis.library import check_library, is_library
 from symdsl.analysis.overrides import Override, apply_overrides
 from symdsl.analysis.pruning import pruned_program
 from symdsl.diagnostics import Collector, Diagnostic
@@ -73,6 +74,18 @@ def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spe
     collector = Collector()
     program = read_file(Path(path), str(path), collector)
     return _checked(program, Path(path).stem, overrides, collector)
+
+
+def check(path: str | Path) -> tuple[Diagnostic, ...]:
+    """Everything there is to say about a spec file, or about a library: a file of networks for others to import."""
+    collector = Collector()
+    program = read_file(Path(path), str(path), collector)
+    if program is not None and not collector.failed:
+        if is_library(program):
+            check_library(program, collector)
+        else:
+            analyse(program, Path(path).stem, collector)
+    return collector.diagnostics
 
 
 def parse(text: str, overrides: Mapping[str, object] | None = None, source: str = "<text>") -> Spec:

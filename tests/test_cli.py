@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from symdsl import runner, spec
 from symdsl.analysis.facts import Layer
 from symdsl.cli import main
 from symdsl.progress import Silent
-from symdsl.runs import RunFolder
+from symdsl.runs import RunFolder, checkpoint
 
 TINY = """
 let width = 2
@@ -100,7 +101,7 @@ def lines(text: str) -> list[str]:
 def test_help_names_every_command() -> None:
     shown = call("--help")
     assert shown.exit_code == 0
-    for command in ("check", "explain", "compile", "search", "map", "show", "eval", "new"):
+    for command in ("new", "check", "fmt", "explain", "compile", "search", "map", "show", "eval"):
         assert f" {command} " in shown.stdout
 
 
@@ -132,7 +133,7 @@ def test_usage_errors_end_with_2(tiny: Path, arguments: list[str], complaint: st
     assert complaint in words(done.stderr)
 
 
-@pytest.mark.parametrize("command", ["check", "compile", "search", "map"])
+@pytest.mark.parametrize("command", ["check", "fmt", "compile", "search", "map"])
 @pytest.mark.parametrize("path", ["nowhere.sym", "folder"])
 def test_a_path_that_is_no_spec_is_said_without_a_traceback(tiny: Path, command: str, path: str) -> None:
     Path("folder").mkdir()
@@ -160,7 +161,8 @@ def test_an_override_is_checked_like_the_text(tiny: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "arguments", [["check", "tiny.sym"], ["compile", "tiny.sym"], ["compile", "tiny.sym", "--emit", "svg"]]
+    "arguments",
+    [["check", "tiny.sym"], ["fmt", "tiny.sym"], ["compile", "tiny.sym"], ["compile", "tiny.sym", "--emit", "svg"]],
 )
 def test_torch_stays_out(tiny: Path, tmp_path: Path, arguments: list[str]) -> None:
     assert loaded_by(arguments, tmp_path) == "[]"
@@ -248,6 +250,86 @@ def test_new_never_overwrites(tiny: Path) -> None:
     assert done.exit_code == 3
     assert lines(done.stderr) == ["error: `tiny.sym` exists already: choose another name"]
     assert tiny.read_text() == TINY
+
+
+# fmt
+
+MESSY, TIDY = "let  a=1 // one\n", "let a = 1  // one\n"
+
+
+@pytest.fixture
+def messy(tiny: Path) -> Path:
+    """A spec that is not in canonical layout, in the working folder."""
+    path = Path("messy.sym")
+    path.write_text(MESSY)
+    path.chmod(0o640)
+    return path
+
+
+def test_fmt_rewrites_in_place_and_keeps_the_mode(tiny: Path, messy: Path) -> None:
+    done = call("fmt", messy)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+    assert (messy.read_text(), messy.stat().st_mode & 0o777) == (TIDY, 0o640)
+    assert sorted(os.listdir()) == ["messy.sym", "tiny.sym"]
+
+
+def test_fmt_follows_a_link(messy: Path) -> None:
+    Path("link.sym").symlink_to(messy)
+    assert call("fmt", "link.sym").exit_code == 0
+    assert Path("link.sym").is_symlink()
+    assert messy.read_text() == TIDY
+
+
+def test_fmt_leaves_a_tidy_spec_untouched(messy: Path) -> None:
+    messy.write_text(TIDY)
+    before = messy.stat()
+    assert call("fmt", messy).exit_code == 0
+    assert (messy.stat().st_ino, messy.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def test_fmt_check_names_what_would_change(tiny: Path, messy: Path) -> None:
+    Path("tidy.sym").write_text(TIDY)
+    done = call("fmt", "--check", "tidy.sym", messy)
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "messy.sym\n", "")
+    assert call("fmt", "--check", "tidy.sym").exit_code == 0
+    assert messy.read_text() == MESSY
+
+
+@pytest.mark.parametrize(("options", "status"), [(["--diff"], 0), (["--diff", "--check"], 1)])
+def test_fmt_diff_writes_nothing(messy: Path, options: list[str], status: int) -> None:
+    done = call("fmt", messy, *options)
+    assert done.exit_code == status
+    assert lines(done.stdout)[2:] == ["@@ -1 +1 @@", "-let  a=1 // one", "+let a = 1  // one"]
+    assert messy.read_text() == MESSY
+
+
+def test_fmt_diff_says_where_the_last_line_is_not_ended(messy: Path) -> None:
+    messy.write_text("let a=1")
+    assert lines(call("fmt", messy, "--diff").stdout)[3:] == ["-let a=1", "\\ No newline at end of file", "+let a = 1"]
+
+
+def test_fmt_of_a_wrong_spec_leaves_it_alone_and_goes_on(tiny: Path, messy: Path) -> None:
+    tiny.write_text("let a =")
+    done = call("fmt", tiny, messy)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "error[E104]" in done.stderr
+    assert (tiny.read_text(), messy.read_text()) == ("let a =", TIDY)
+
+
+@pytest.mark.parametrize(
+    ("given", "status", "printed"), [(MESSY, 0, TIDY), (TIDY, 0, TIDY), ("let a =", 1, ""), (b"\xff", 1, "")]
+)
+def test_fmt_of_standard_input(tmp_path: Path, given: str | bytes, status: int, printed: str) -> None:
+    done = CliRunner().invoke(main, ["fmt", "-"], input=given)
+    assert (done.exit_code, done.stdout) == (status, printed)
+    assert ("<stdin>:1:" in done.stderr) == bool(status)
+
+
+def test_fmt_of_what_cannot_be_written_is_one_line(messy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # the mode of a file does not bind every user
+    done = call("fmt", messy)
+    assert (done.exit_code, lines(done.stderr)) == (3, ["error: messy.sym: cannot be written: it is read-only"])
+    assert messy.read_text() == MESSY
 
 
 # compile
@@ -410,17 +492,64 @@ def interrupting(watcher: Silent, metrics: dict[str, Any]) -> None:
     raise KeyboardInterrupt
 
 
-def test_ctrl_c_says_how_to_go_on(tiny: Path) -> None:
+@pytest.mark.parametrize("request_to_end", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_an_interrupted_search_says_how_to_go_on(tiny: Path, request_to_end: signal.Signals) -> None:
     settings = ["--set", "search.epochs=2000", "--set", "width=3"]
     with process(["search", "tiny.sym", *settings, "--out", "my run", "--device", "cpu"], cwd=Path.cwd()) as running:
         assert running.stderr is not None
         heard = [next(running.stderr), next(running.stderr)]
-        running.send_signal(signal.SIGINT)
+        waiting = call("show", "my run")
+        running.send_signal(request_to_end)
         rest = running.communicate()[1]
     assert running.returncode == 130
     assert heard[0] == "run folder my run\n"
     resume = "symdsl search tiny.sym --set search.epochs=2000 --set width=3 --device cpu --resume 'my run'"
     assert lines(rest)[-1] == f"interrupted; go on with: {resume}"
+    assert RunFolder.view("my run").status == "interrupted"
+    assert lines(waiting.stderr) == [
+        "error: my run/result.json: no result yet, the run is still going on; wait for it to end"
+    ]
+
+
+def test_a_signal_that_is_ignored_stays_ignored(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    monkeypatch.setattr(Silent, "epoch", lambda watcher, metrics: os.kill(os.getpid(), signal.SIGHUP))
+    try:
+        done = call("map", tiny, "--out", "out", "--quiet", "--device", "cpu")
+        assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, kept)
+    assert done.exit_code == 0, done.output
+
+
+def test_a_disk_that_fills_up_costs_no_more_than_an_interruption(
+    tiny: Path, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint, "write_through", _full_after(2))  # one checkpoint is two files
+        first = call("search", tiny, "--out", "out", "--device", "cpu")
+    assert (first.exit_code, first.stdout) == (3, "")
+    assert lines(first.stderr)[-2:] == [
+        "failed; when mended, go on with: symdsl search tiny.sym --device cpu --resume out",
+        "error: out/checkpoint.safetensors: cannot be written: No space left on device",
+    ]
+    assert RunFolder.view("out").status == "failed"
+    second = call("search", "out/spec.sym", "--device", "cpu", "--quiet", "--resume", "out")
+    assert second.exit_code == 0, second.output
+    assert without_times(Path("out"))["spec"] == "tiny"
+    assert (Path("out") / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
+
+
+def _full_after(writes: int) -> Callable[[Path, bytes], None]:
+    """Writes that many files, then finds the disk full."""
+    left = iter(range(writes))
+
+    def write(path: Path, content: bytes) -> None:
+        if next(left, None) is None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        path.write_bytes(content)
+
+    return write
 
 
 # show, eval

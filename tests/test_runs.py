@@ -173,11 +173,15 @@ def test_finished_run_is_never_overwritten(run):
     assert files(run.path) == before
 
 
-@pytest.mark.parametrize("status", ["running", "interrupted", "failed"])
-def test_unfinished_run_is_resumed_not_overwritten(run, status):
+ENDINGS = [("running", "ended without a word"), ("interrupted", "was interrupted"), ("failed", "failed")]
+
+
+@pytest.mark.parametrize(("status", "ending"), ENDINGS)
+def test_unfinished_run_is_resumed_not_overwritten(run, status, ending):
     run.set_status(status, LATER)
+    run.save_checkpoint({"epoch": 0}, b"tensors")
     run.close()
-    with pytest.raises(RunError, match=f"holds a run that is {status}; `--resume .*` continues it"):
+    with pytest.raises(RunError, match=f"holds a run that {ending}; `--resume .*` continues it"):
         RunFolder.create(run.path)
     with RunFolder.resume(run.path) as again:
         again.set_status("running", LATER)
@@ -187,7 +191,7 @@ def test_refusals_give_the_lock_back(run):
     run.set_status("interrupted", LATER)
     run.close()
     for _ in range(2):
-        with pytest.raises(RunError, match="continues it"):
+        with pytest.raises(RunError, match="holds a run that was interrupted"):
             RunFolder.create(run.path)
     RunFolder.resume(run.path).close()
 
@@ -423,10 +427,33 @@ def test_result_round_trip(run):
     assert run.read_result() == result()
 
 
-def test_no_result_yet(run):
-    run.set_status("interrupted", LATER)
-    with pytest.raises(RunError, match=r"no result yet, the run is interrupted; `--resume .*run` continues it"):
+@pytest.mark.parametrize(("status", "ending"), ENDINGS)
+def test_no_result_yet(run, status, ending):
+    run.set_status(status, LATER)
+    run.save_checkpoint({"epoch": 0}, b"tensors")
+    run.close()
+    with pytest.raises(RunError, match=f"no result yet, the run {ending}; `--resume .*run` continues it"):
         run.read_result()
+
+
+def test_no_result_of_a_failed_run_says_why(run):
+    run.set_status("failed", LATER, "the disk is full")
+    run.close()
+    with pytest.raises(RunError, match=r"the run failed \(the disk is full\); it left no checkpoint to continue from"):
+        run.read_result()
+
+
+def test_no_result_of_a_live_run_advises_to_wait(run):
+    with pytest.raises(RunError, match="no result yet, the run is still going on; wait for it to end"):
+        RunFolder.view(run.path).read_result()
+
+
+def test_an_atomic_write_keeps_the_mode(tmp_path):
+    path = tmp_path / "kept"
+    path.write_text("before")
+    path.chmod(0o640)
+    write_atomic(path, b"after")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"after", 0o640)
 
 
 @pytest.mark.parametrize(

@@ -8,19 +8,16 @@ import attrs
 
 from symdsl.analysis.checks import check_comments, check_lets, check_network, check_search, check_twins
 from symdsl.analysis.dataset import DataFacts, analyse_data
-from symdsl.analysis.dependencies import names_in, order
 from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Candidate, Facts, Layer, Network, Node, ParameterTensor
-from symdsl.analysis.kinds import KINDS
+from symdsl.analysis.lets import check_unused_lets, settle_lets
 from symdsl.analysis.names import Definitions, Scope, define, unique, unknown
 from symdsl.analysis.priors import Rules, read_rules
 from symdsl.analysis.search import analyse_search
 from symdsl.analysis.shapes import walk
 from symdsl.analysis.symmetry import default_init_scale
-from symdsl.analysis.values import Applied, Located
-from symdsl.catalog.networks import NORMAL
-from symdsl.catalog.searches import SEARCH
+from symdsl.analysis.values import Located
 from symdsl.diagnostics import Collector
 from symdsl.language import ast
 
@@ -40,12 +37,12 @@ def analyse(program: ast.Program, name: str, collector: Collector) -> Facts | No
     dataset = _Dataset(definitions)
     scope = Scope(collector, definitions.lets, evaluate, {"classes": dataset.classes, "channels": dataset.channels})
     dataset.scope = scope
-    _settle_lets(scope, definitions.data)
+    settle_lets(scope, definitions.data)
     found = dataset.facts()
     drafts, title = _network(definitions, scope, found)
     rules = read_rules(definitions.priors, scope)
     search = analyse_search(definitions.search, program.span, scope)
-    _check_unused_lets(scope)
+    check_unused_lets(scope)
     layers = [draft for draft in drafts if isinstance(draft, LayerDraft)]
     check_twins(layers, collector)
     check_comments(program.comments, collector)
@@ -195,41 +192,3 @@ def _candidate(
         multiply_adds=draft.kind.multiply_adds(site, draft.arguments),
         span=draft.span,
     )
-
-
-# ---------------------------------------------------------------- names in lets
-
-
-def _settle_lets(scope: Scope, data: ast.Data | None) -> None:
-    """Evaluate every `let` after those it asks for, so that no chain of them is too long; refuse circular ones."""
-    of_data = [] if data is None else names_in(data.steps)
-    needs = {name: names_in(let.value) for name, let in scope.lets.items()}
-    for called in needs.values():
-        called += [name for name in of_data if not scope.builtins.keys().isdisjoint(called)]
-    settled = order(needs)
-    for name in sorted(settled.circular):
-        scope.refuse(name)
-    for name in settled.names:
-        scope.let(ast.Word(name, scope.lets[name].name.span))
-
-
-def _check_unused_lets(scope: Scope) -> None:
-    """Names in what nothing asked for must stand for something all the same."""
-    for name, let in scope.lets.items():
-        if name in scope.used:
-            continue
-        value = scope.let(ast.Word(name, let.name.span))
-        if value is not None:
-            _check_words(value, scope)
-
-
-def _check_words(value: Located, scope: Scope) -> None:
-    nested = value.value if isinstance(value.value, tuple) else (value,)
-    for one in nested:
-        if isinstance(one.value, Applied) and one.value.name not in _WORDS:
-            unknown(
-                "E301", "name", one.value.name, one.value.name_span, (), scope.collector, also=(*scope.names, *_WORDS)
-            )
-
-
-_WORDS = frozenset({*KINDS, NORMAL.name, *NORMAL.words(), *SEARCH.words()})

@@ -257,7 +257,8 @@ _TABLE = (
         "E311",
         "no data or no network",
         "A spec says what to learn from, and has a network to build: one without parameters, or one "
-        "instantiated with `=`.",
+        "instantiated with `=`. A file of networks with parameters and `let`s alone is a library for others to "
+        "import: `check` accepts it, but it can neither be built nor trained.",
         "network p(width) {\n  input image(1, 8, 8)\n  flatten\n  layer h1: FC -> width\n  layer h2: FC -> classes\n}",
         "network p(width) {\n"
         "  input image(1, 8, 8)\n"

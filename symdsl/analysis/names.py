@@ -37,20 +37,26 @@ class Definitions:
 def define(program: ast.Program, collector: Collector) -> Definitions:
     """Sort statements by what they define; duplicates and missing ones are reported."""
     statements = program.statements
-    lets = unique((one for one in statements if isinstance(one, ast.Let)), "`let`", collector)
-    networks = unique(
-        (one for one in statements if isinstance(one, ast.Network | ast.Instance)), "a network", collector
-    )
+    lets, networks = named(program, collector)
     searches = [one for one in statements if isinstance(one, ast.Search)]
     _only_one("search", searches, collector)
     return Definitions(
-        lets={name: one for name, one in lets.items() if isinstance(one, ast.Let)},
+        lets=lets,
         templates={name: one for name, one in networks.items() if isinstance(one, ast.Network)},
         network=_network(list(networks.values()), program.span, collector),
         data=_data([one for one in statements if isinstance(one, ast.Data)], program.span, collector),
         priors=tuple(rule for one in statements if isinstance(one, ast.Priors) for rule in one.rules),
         search=searches[0].settings if searches else (),
     )
+
+
+def named(program: ast.Program, collector: Collector) -> tuple[dict[str, ast.Let], dict[str, Named]]:
+    """The `let`s and the networks by name; duplicates are reported."""
+    lets = unique((one for one in program.statements if isinstance(one, ast.Let)), "`let`", collector)
+    networks = unique(
+        (one for one in program.statements if isinstance(one, ast.Network | ast.Instance)), "a network", collector
+    )
+    return {name: one for name, one in lets.items() if isinstance(one, ast.Let)}, networks
 
 
 Named = ast.Let | ast.Network | ast.Instance | ast.Setting | ast.Parameter
@@ -81,14 +87,15 @@ def _network(networks: Sequence[Named], whole: Span, collector: Collector) -> as
     instantiated = {one.template.name.text for one in networks if isinstance(one, ast.Instance)}
     built = [one for one in networks if isinstance(one, ast.Instance) or _complete(one, instantiated)]
     if not built:
-        templates = [one.name.text for one in networks]
-        help = f"write `network name = {templates[0]}(...)`" if templates else "write `network name { ... }`"
-        collector.report("E311", _beginning(whole), "there is no network to build", help=help)
+        first = networks[0].name if networks else None
+        help = f"write `network name = {first.text}(...)`" if first else "write `network name { ... }`"
+        place = first.span if first else _beginning(whole)
+        collector.report("E311", place, "there is no network to build", help=help)
         return None
     _only_one("network", built, collector)
-    first = built[0]
-    assert isinstance(first, ast.Network | ast.Instance), "only networks were given"
-    return first
+    network = built[0]
+    assert isinstance(network, ast.Network | ast.Instance), "only networks were given"
+    return network
 
 
 def _complete(node: Named, instantiated: set[str]) -> bool:

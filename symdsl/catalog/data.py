@@ -185,7 +185,7 @@ TRANSFORMS: dict[str, Transform] = {
         Transform(
             Signature(
                 "quadrants",
-                (Parameter("label", Choice(("digit", "both")), "digit"), Parameter("copies", Whole(1, 4), 4)),
+                (Parameter("label", Choice(("digit", "both")), "digit"), Parameter("copies", Whole(1, 1000), 4)),
             ),
             _quadrants,
         ),

@@ -92,7 +92,8 @@ def shifted(x: Tensor, by: Tensor) -> Tensor:
 def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Places every image `copies` times on a map twice as large, each time in a quadrant of its own drawing.
 
-    The draws are independent, so two copies of an image may fall on the same quadrant. The quadrants are counted from the top left, row by row; with `label = both` the label becomes `4 label + quadrant`.
+    The draws are independent, so two copies of an image may fall on the same quadrant. The quadrants are counted
+    from the top left, row by row; with `label = both` the label becomes `4 label + quadrant`.
     """
     copies, both = _integer(step, "copies"), step.argument("label") == "both"
     if both and dataset.task != "classification":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import attrs
@@ -12,6 +13,8 @@ from symdsl.language.parser import parse_program
 from symdsl.language.printer import head, statement_lines
 
 _INDENT = "  "
+_WIDE = re.compile(r" {2,}(?=(?:=|~|->|\|>|\+) )")
+_TIGHT = re.compile(r"(?<![\w-])\(\d+(?:,\d+)+\)")
 
 _Node = ast.Statement | ast.Item | ast.Rule | ast.Setting
 _Place = tuple[int, int]
@@ -21,7 +24,8 @@ def format_text(text: str, source: str = "<text>") -> str:
     """The same spec in canonical layout.
 
     One statement, item, rule or setting a line; comments stay before, or at the end of the line of, what they were
-    written at; single blank lines are kept. Formatting twice changes nothing more.
+    written at; single blank lines are kept, and so are columns: wider gaps before an operator or a comment, in a
+    line that is canonical otherwise, and tuples of numbers without blanks. Formatting twice changes nothing more.
 
     Args:
         text: a spec.
@@ -35,7 +39,7 @@ def format_text(text: str, source: str = "<text>") -> str:
     program = parse_program(text, source, collector)
     collector.raise_errors()
     assert program is not None, "without a tree there is an error"
-    layout = _Layout(list(program.comments))
+    layout = _Layout(list(program.comments), text.split("\n"))
     layout.nodes(program.statements, "", None)
     layout.flush("", None)
     return "".join(f"{line}\n" for line in layout.lines)
@@ -47,11 +51,13 @@ class _Layout:
 
     Attributes:
         comments: those not written yet.
+        source: the lines of the text.
         lines: those written.
         reached: the line of the source up to which everything is written.
     """
 
     comments: list[ast.Comment]
+    source: list[str]
     lines: list[str] = attrs.field(factory=list)
     reached: int | None = None
 
@@ -64,7 +70,7 @@ class _Layout:
             else:
                 self.flush(indent, _end(node.span))
                 self._gap(node.span.line)
-                self.lines += [indent + line for line in statement_lines(node)]
+                self.lines += [indent + line for line in self._columned(statement_lines(node), node.span)]
             self._trail(node.span.end_line, limit)
 
     def flush(self, indent: str, limit: _Place | None) -> None:
@@ -78,7 +84,7 @@ class _Layout:
     def _block(self, node: ast.Network | ast.Priors | ast.Search | ast.Repeat, indent: str) -> None:
         inside = _inside(node)
         self._gap(node.span.line)
-        self.lines.append(indent + head(node))
+        self.lines += [indent + line for line in self._columned([head(node)], node.span)]
         self._trail(node.span.line, _start(inside[0].span) if inside else _end(node.span))
         self.nodes(inside, indent + _INDENT, _end(node.span))
         self.flush(indent + _INDENT, _end(node.span))
@@ -91,13 +97,30 @@ class _Layout:
             return
         span = self.comments[0].span
         if span.line == line and (limit is None or _start(span) < limit):
-            self.lines[-1] += f"  {self.comments.pop(0).text}"
+            written = self.lines[-1]
+            self.lines[-1] = f"{written:<{self._column(span) - 2}}  {self.comments.pop(0).text}"
+
+    def _column(self, comment: Span) -> int:
+        """Where a comment behind a line begins, counted from 0, if it was set off in a column; else 2."""
+        before = self.source[comment.line - 1][: comment.column - 1]
+        return len(before) if before.endswith("   ") else 2
+
+    def _columned(self, canonical: list[str], span: Span) -> list[str]:
+        """The canonical lines of what begins at a place, or its one line as written if only columns tell them apart."""
+        written = self.source[span.line - 1][span.column - 1 :]
+        end = len(written) if span.end_line > span.line else span.end_column - span.column
+        written = written[:end].rstrip()
+        return [written] if len(canonical) == 1 and _without_columns(written) == canonical[0] else canonical
 
     def _gap(self, line: int) -> None:
         """Keep one blank line where the source has some."""
         if self.reached is not None and line > self.reached + 1 and not self.lines[-1].endswith("{"):
             self.lines.append("")
         self.reached = line
+
+
+def _without_columns(line: str) -> str:
+    return _TIGHT.sub(lambda tuple: tuple[0].replace(",", ", "), _WIDE.sub(" ", line))
 
 
 def _inside(node: ast.Network | ast.Priors | ast.Search | ast.Repeat) -> tuple[_Node, ...]:

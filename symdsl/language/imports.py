@@ -24,8 +24,18 @@ def read_file(path: Path, source: str, collector: Collector) -> ast.Program | No
     Returns:
         One tree without imports, or nothing if a file could not be read or parsed.
     """
-    text = _read(path, Span(source, 1, 1, 1, 2), collector)
+    text = read_text(path, source, collector)
     return None if text is None else inline(text, source, path, collector)
+
+
+def read_text(path: Path, source: str, collector: Collector) -> str | None:
+    """The text of a spec file alone, or nothing and a diagnostic."""
+    return _read(path, Span(source, 1, 1, 1, 2), collector)
+
+
+def decoded(content: bytes, source: str, collector: Collector) -> str | None:
+    """The text of a spec that came without a file, or nothing and a diagnostic."""
+    return _decoded(content, Path(source), Span(source, 1, 1, 1, 2), collector)
 
 
 def inline(text: str, source: str, path: Path | None, collector: Collector) -> ast.Program | None:

@@ -123,5 +123,5 @@ class RelaxedLayer(nn.Module):
         if not parts:
             rows, columns = x.shape[2] // self.stride, x.shape[3] // self.stride
             return bias.expand(len(x), -1, rows, columns)
-        total: Tensor = reduce(add, parts)
-        return total * self.scale + bias
+        y: Tensor = reduce(add, parts) * self.scale + bias
+        return y

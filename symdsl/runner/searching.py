@@ -262,7 +262,7 @@ class _Run:
             laplace = self.learner.laplace()
         head = {
             "schema": runs.SCHEMA,
-            "spec": self.spec.name,
+            "spec": self.folder.read_info()["spec"],  # a run may be resumed from its own spec.sym
             "objective": self.objective,
             "seed": self.learner.seed,
             "device": describe(self.device),

@@ -6,6 +6,7 @@ import contextlib
 import json
 import math
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ SCHEMA = 1
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all: readers see the old content or the new, never a part.
+    """Writes a file whole or not at all: readers see the old content or the new, never a part. Its mode is kept.
 
     Raises:
         RunError: it cannot be written; what stood there before still does.
@@ -24,6 +25,8 @@ def write_atomic(path: Path, content: bytes) -> None:
     new = draft(path)
     with names_the_file(path), removed_on_error(new):
         write_through(new, content)
+        with contextlib.suppress(FileNotFoundError):
+            new.chmod(stat.S_IMODE(path.stat().st_mode))
         os.replace(new, path)
         sync_folder(path.parent)
 

@@ -22,6 +22,14 @@ from symdsl.runs.schema import Status, check_result, check_status
 LOCK, RUN, RESULT, METRICS = ".lock", "run.json", "result.json", "metrics.jsonl"
 PACKAGES = ("symdsl", "torch", "torchvision", "numpy", "networkx", "scikit-learn", "safetensors")
 
+_ENDINGS: dict[Status, str] = {
+    "running": "ended without a word",
+    "interrupted": "was interrupted",
+    "failed": "failed",
+    "finished": "is finished",
+}
+"""What became of a run of each status that is no longer going on."""
+
 
 def default_folder(spec_name: str, now: datetime, digest: str) -> Path:
     """`runs/<spec>/<UTC time>-<short hash>`, for a spec's name, a time with a zone and a hex digest.
@@ -196,10 +204,18 @@ class RunFolder:
         """
         path = self.path / RESULT
         if not path.exists():
-            raise RunError(f"{path}: no result yet, the run is {self.status}; `--resume {self.path}` continues it")
+            raise RunError(f"{path}: no result yet, {self._state()}")
         result = read_json(path)
         check_result(path, result)
         return result
+
+    def _state(self) -> str:
+        """How far an unfinished run has come, and what to do about it."""
+        if _in_use(self.path):
+            return "the run is still going on; wait for it to end"
+        info = self.read_info()
+        reason = f" ({info['reason']})" if info.get("reason") else ""
+        return f"the run {_ENDINGS[info['status']]}{reason}; {_way_on(self.path)}"
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
         """Adds the line of one epoch to `metrics.jsonl`; numbers that are not finite become null.
@@ -275,10 +291,17 @@ def _refuse_used(folder: Path) -> None:
         others = sorted(file.name for file in folder.iterdir() if file.name != LOCK and not is_draft(file.name))
     if RUN in others:
         status = RunFolder.view(folder).status
-        advice = "it is never overwritten" if status == "finished" else f"`--resume {folder}` continues it"
-        raise RunError(f"{folder}: holds a run that is {status}; {advice}; give another folder for a new run")
+        advice = "it is never overwritten" if status == "finished" else _way_on(folder)
+        raise RunError(f"{folder}: holds a run that {_ENDINGS[status]}; {advice}; give another folder for a new run")
     if others:
         raise RunError(f"{folder}: is not empty (it holds {others[0]}); give a folder that is new or empty")
+
+
+def _way_on(folder: Path) -> str:
+    """What to do about a run that did not finish."""
+    if any((folder / name).exists() for name in checkpoint.STATES):
+        return f"`--resume {folder}` continues it"
+    return "it left no checkpoint to continue from, the folder can be deleted"
 
 
 def _locked(folder: Path) -> IO[bytes]:
@@ -295,6 +318,20 @@ def _locked(folder: Path) -> IO[bytes]:
         reason = "in use by a live run; wait for it to end" if held else f"cannot be locked: {error.strerror}"
         raise RunError(f"{folder}: {reason}, or give another folder") from error
     return lock
+
+
+def _in_use(folder: Path) -> bool:
+    """Whether a live run holds the lock."""
+    import fcntl
+
+    try:
+        with (folder / LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # no lock file, or a file system without locks
+    return False
 
 
 def _stamp(now: datetime) -> str:

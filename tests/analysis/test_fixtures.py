@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from symdsl.diagnostics import SpecError, render_text
+from symdsl.language.formatter import format_text
 from symdsl.spec import load
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
@@ -29,6 +30,12 @@ def test_what_is_said_about_wrong_specs(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((FIXTURES / "good").glob("*.sym")), ids=lambda path: path.stem)
 def test_nothing_is_said_about_right_specs(path: Path) -> None:
     assert rendered(path) == "\n"
+
+
+@pytest.mark.parametrize("path", sorted(SPECS.rglob("*.sym")), ids=lambda path: path.stem)
+def test_shipped_specs_are_in_canonical_layout(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert format_text(text) == text
 
 
 WHOLE = [path for path in sorted(SPECS.rglob("*.sym")) if path.parent.name != "blocks"]

@@ -98,7 +98,7 @@ def test_the_source_comes_before_transforms() -> None:
         ({"search.epoch": "3"}, r"(?s)E310\]: unknown key `search.epoch`.*did you mean `search.epochs`\?"),
         ({"data.copy": "3"}, r"(?s)E310\]: unknown key `data.copy`.*did you mean `data.copies`\?"),
         ({"serch.epochs": "3"}, r"(?s)E310\]: unknown section `serch`.*did you mean `search`\?"),
-        ({"data.copies": "5"}, r"E402\]: `copies` \(=5\) must be from 1 to 4\n  --> --set:1:13"),
+        ({"data.copies": "1001"}, r"E402\]: `copies` \(=1001\) must be from 1 to 1000\n  --> --set:1:13"),
     ],
 )
 def test_what_is_wrong_is_said_at_the_command_line(overrides: dict[str, object], message: str) -> None:

@@ -1,0 +1,46 @@
+"""Every `let` of a spec: evaluated in the order of need, and checked even where nothing asks for it."""
+
+from __future__ import annotations
+
+from symdsl.analysis.dependencies import names_in, order
+from symdsl.analysis.kinds import KINDS
+from symdsl.analysis.names import Scope, unknown
+from symdsl.analysis.values import Applied, Located
+from symdsl.catalog.networks import NORMAL
+from symdsl.catalog.searches import SEARCH
+from symdsl.language import ast
+
+
+def settle_lets(scope: Scope, data: ast.Data | None) -> None:
+    """Evaluate every `let` after those it asks for, so that no chain of them is too long; refuse circular ones."""
+    of_data = [] if data is None else names_in(data.steps)
+    needs = {name: names_in(let.value) for name, let in scope.lets.items()}
+    for called in needs.values():
+        called += [name for name in of_data if not scope.builtins.keys().isdisjoint(called)]
+    settled = order(needs)
+    for name in sorted(settled.circular):
+        scope.refuse(name)
+    for name in settled.names:
+        scope.let(ast.Word(name, scope.lets[name].name.span))
+
+
+def check_unused_lets(scope: Scope) -> None:
+    """Names in what nothing asked for must stand for something all the same."""
+    for name, let in scope.lets.items():
+        if name in scope.used:
+            continue
+        value = scope.let(ast.Word(name, let.name.span))
+        if value is not None:
+            _check_words(value, scope)
+
+
+def _check_words(value: Located, scope: Scope) -> None:
+    nested = value.value if isinstance(value.value, tuple) else (value,)
+    for one in nested:
+        if isinstance(one.value, Applied) and one.value.name not in _WORDS:
+            unknown(
+                "E301", "name", one.value.name, one.value.name_span, (), scope.collector, also=(*scope.names, *_WORDS)
+            )
+
+
+_WORDS = frozenset({*KINDS, NORMAL.name, *NORMAL.words(), *SEARCH.words()})
