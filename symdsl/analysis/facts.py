@@ -293,12 +293,16 @@ class Optimizer:
     steps: Literal["relative", "absolute"] = "relative"
 
 
+PriorSchedule = Literal["onecycle", "cosine", "constant"]
+"""How the size of prior updates changes over a run: rising from zero and back, falling to zero, or never."""
+
+
 @attrs.frozen
 class Adam:
-    """Prior update by Adam on the log precisions, with a cosine or constant schedule over the evidence steps."""
+    """Prior update by Adam on the log precisions."""
 
     lr: float
-    schedule: Literal["cosine", "constant"]
+    schedule: PriorSchedule
 
 
 @attrs.frozen
@@ -306,7 +310,7 @@ class Mackay:
     """Prior update by MacKay's fixed point; `damping` in [0, 1) is the share of the old log precision kept at first."""
 
     damping: float
-    schedule: Literal["cosine", "constant"] = "cosine"
+    schedule: PriorSchedule = "onecycle"
 
 
 @attrs.frozen

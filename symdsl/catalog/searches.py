@@ -8,6 +8,10 @@ _LARGEST = 10**9
 _SCHEDULE = Parameter("schedule", Choice(("cosine", "constant")), "cosine")
 
 
+def _prior_schedule(default: str) -> Parameter:
+    return Parameter("schedule", Choice(("onecycle", "cosine", "constant")), default)
+
+
 def _rate(default: float) -> Parameter:
     return Parameter("lr", Real(0, 1e3, above=True), default)
 
@@ -22,8 +26,8 @@ _STEPS = Parameter("steps", Choice(("relative", "absolute")), "relative")
 _OPTIMIZER = Variant((Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS)),))
 _PRIOR_OPTIMIZER = Variant(
     (
-        Signature("mackay", (Parameter("damping", Real(0, 1, below=True), 0.0), _SCHEDULE)),
-        Signature("adam", (_rate(0.1), _SCHEDULE)),
+        Signature("mackay", (Parameter("damping", Real(0, 1, below=True), 0.0), _prior_schedule("onecycle"))),
+        Signature("adam", (_rate(0.1), _prior_schedule("cosine"))),
     )
 )
 

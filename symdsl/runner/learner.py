@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 import torch
 from torch import Tensor
 
-from symdsl.analysis.facts import Adam, Facts, Layer, Mackay, Search
+from symdsl.analysis.facts import Adam, Facts, Layer, Mackay, Prior, Search
 from symdsl.analysis.facts import Fisher as FisherFacts
 from symdsl.curvature import Exact, Fisher, Likelihood, MonteCarlo, estimate
 from symdsl.curvature.likelihood import LIKELIHOODS
 from symdsl.data import Dataset, Examples
+from symdsl.data.records import seeded
 from symdsl.diagnostics import NumericalError
 from symdsl.laplace import AdamUpdate, Laplace, MackayUpdate, PriorUpdate
 from symdsl.laplace.posterior import from_curvature
@@ -26,7 +26,7 @@ from symdsl.runner.schedule import SCHEDULES
 OFF_SHARE = 1e-4
 """A path at the upper bound of the precision whose relative effective number stays below this is switched off."""
 
-SMALLEST_STEP = 0.3
+SMALLEST_STEP = 0.5
 """Least factor on the step of a tensor that has shrunk; smaller ones keep paths from dying within a run."""
 
 _PATIENCE = 2
@@ -58,7 +58,7 @@ def learned_keys(facts: Facts) -> frozenset[str]:
     return frozenset(key for key, prior in _priors(facts) if prior.learned)
 
 
-def _priors(facts: Facts) -> list[tuple[str, Any]]:
+def _priors(facts: Facts) -> list[tuple[str, Prior]]:
     found = []
     for layer in layer_records(facts):
         for candidate in layer.candidates:
@@ -68,8 +68,7 @@ def _priors(facts: Facts) -> list[tuple[str, Any]]:
 
 
 def _stream(device: torch.device | str, *words: object) -> torch.Generator:
-    digest = hashlib.sha256("/".join(map(str, words)).encode()).digest()
-    return torch.Generator(device).manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+    return torch.Generator(device).manual_seed(seeded(*words).initial_seed())
 
 
 @attrs.frozen
@@ -111,7 +110,7 @@ class Learner:
         self.parameters = net.tensors()
         groups = [{"params": [parameter]} for parameter in self.parameters.values()]
         self.optimizer = torch.optim.Adam(groups, lr=self.search.optimizer.lr, fused=True)
-        self._full_sizes = self._sizes_at_full_scale()
+        self._initial_sizes = self._sizes()
         self.precisions = initial_precisions(facts)
         self.learned = learned_keys(facts)
         self.prior_update = prior_update_of(self.search.prior_optimizer)
@@ -146,27 +145,16 @@ class Learner:
         squares = [parameter.detach().double().square().mean() for parameter in self.parameters.values()]
         return [float(size) for size in torch.stack(squares).sqrt().tolist()]
 
-    def _sizes_at_full_scale(self) -> list[float]:
-        """The initial sizes that `init_scale = 1` would have given."""
-        scales = {
-            f"{layer.name}.{candidate.name}.{tensor.name}": candidate.init_scale ** (1 / len(candidate.tensors))
-            for layer in layer_records(self.facts)
-            for candidate in layer.candidates
-            for tensor in candidate.tensors
-        }
-        return [size / scales.get(key, 1.0) for key, size in zip(self.parameters, self._sizes(), strict=True)]
-
     def _relative_steps(self) -> list[float]:
-        """Factor on every tensor's step: its size relative to an initial size at full scale, within [SMALLEST_STEP, 1].
+        """Factor on every tensor's step: its size relative to its initial size, within [SMALLEST_STEP, 1].
 
         Adam's steps know nothing of a tensor's size, but a learned prior shrinks tensors by orders of magnitude: at a
-        fixed step they would end as noise. A path that starts near its limit leaves it in smaller steps for the same
-        reason. Tensors that start at zero keep the full step.
+        fixed step they would end as noise. Tensors that start at zero keep the full step.
         """
         if self.search.optimizer.steps == "absolute":
             return [1.0] * len(self.parameters)
-        sizes = zip(self._sizes(), self._full_sizes, strict=True)
-        return [min(max(size / full, SMALLEST_STEP), 1.0) if full else 1.0 for size, full in sizes]
+        sizes = zip(self._sizes(), self._initial_sizes, strict=True)
+        return [min(max(size / initial, SMALLEST_STEP), 1.0) if initial else 1.0 for size, initial in sizes]
 
     def _learning_rate(self, progress: float) -> float:
         return self.search.optimizer.lr * self.step_size * SCHEDULES[self.search.optimizer.schedule](progress)
@@ -241,7 +229,7 @@ class Learner:
         return laplace, [] if self.search.keep_paths else self._switch_off_dead_paths(laplace)
 
     def _prior_rate(self) -> float:
-        return SCHEDULES[self.search.prior_optimizer.schedule]((self.epoch - 1) / self.search.epochs)
+        return SCHEDULES[self.search.prior_optimizer.schedule]((self.epoch - 0.5) / self.search.epochs)
 
     def _switch_off_dead_paths(self, laplace: Laplace) -> list[str]:
         effective = laplace.effective_parameters()
@@ -317,7 +305,7 @@ class Learner:
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
-def path_shares(layer: str, paths: Any, effective: Mapping[str, float]) -> dict[str, float]:
+def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]) -> dict[str, float]:
     """Relative effective number of each path of a layer; 0 for paths that are switched off.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from symdsl.analysis.facts import Candidate, Layer
-from symdsl.data import Dataset
+from symdsl.data import Dataset, Examples
 from symdsl.laplace import Laplace
 from symdsl.laplace.priors import LARGEST_PRECISION
 from symdsl.runner.learner import Learner, layer_records, path_shares
@@ -29,19 +29,19 @@ def describe_run(learner: Learner, dataset: Dataset, laplace: Laplace) -> dict[s
     """
     return {
         "parameters": sum(parameter.numel() for parameter in learner.net.parameters()),
-        "train": _without(measure(learner, dataset.train.x, dataset.train.y), "ece"),
-        "test": measure(learner, dataset.test.x, dataset.test.y),
+        "train": _without(measure(learner, dataset.train), "ece"),
+        "test": measure(learner, dataset.test),
         "neg_log_evidence_per_example": -laplace.log_evidence() / laplace.examples,
         "noise": learner.noise if learner.likelihood.has_noise else None,
         "layers": [_layer(record, learner, laplace) for record in layer_records(learner.facts)],
     }
 
 
-def measure(learner: Learner, x: Any, y: Any) -> dict[str, float | None]:
+def measure(learner: Learner, examples: Examples) -> dict[str, float | None]:
     """Metrics of the learner's network on some examples; see `evaluate_outputs`."""
     learner.net.eval()
-    outputs = outputs_of(learner.net, x.to(learner.device))
-    return evaluate_outputs(outputs, y.to(learner.device), learner.likelihood, learner.noise)
+    outputs = outputs_of(learner.net, examples.x.to(learner.device))
+    return evaluate_outputs(outputs, examples.y.to(learner.device), learner.likelihood, learner.noise)
 
 
 def _without(metrics: dict[str, float | None], key: str) -> dict[str, float | None]:

@@ -8,9 +8,10 @@ from symdsl.analysis.facts import Search
 
 SCHEDULES = {
     "cosine": lambda progress: 0.5 * (1 + math.cos(math.pi * progress)),
+    "onecycle": lambda progress: 0.5 * (1 - math.cos(2 * math.pi * progress)),
     "constant": lambda progress: 1.0,
 }
-"""Factor on a first learning rate, by the share of the run that is done, in [0, 1]."""
+"""Factor on a step by the share of the run that is done, in [0, 1]: falling from one, rising and falling, or one."""
 
 
 def evidence_is_due(epoch: int, search: Search) -> bool:
