@@ -1,0 +1,97 @@
+"""From records to modules: every kind has a row, and layers start with the variance their candidates give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from oracles.records import Chain, candidate
+from symdsl import lowering
+from symdsl.analysis.kinds import KINDS
+from symdsl.curvature import HANDLERS
+from symdsl.spec import parse
+
+PAGES = Path(__file__).parent.parent / "docs" / "kinds"
+SPEC = """
+data synthetic(size = 4, classes = 3)
+
+network small {
+  input image(channels, 4, 4)
+  layer l1: F-FC + CONV(3) -> 2 |> relu
+  flatten
+  layer h1: FC -> classes
+}
+"""
+
+
+def second_moment(*scales: float) -> float:
+    """Of a layer's pre-activations over several draws of its weights, for inputs of unit second moment."""
+    kinds = ("F-FC", "CONV")[: len(scales)]
+    parts = [candidate(kind, init_scale=scale) for kind, scale in zip(kinds, scales, strict=True)]
+    nodes = tuple(Chain(8, 6, 6).layer(*parts, channels=32).nodes)
+    x = torch.randn(8, 8, 6, 6, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        return float(torch.stack([lowering.build(nodes, seed)(x) for seed in range(30)]).square().mean())
+
+
+@pytest.mark.parametrize("scales", [(1.0,), (1.0, 1.0), (0.1, 1.0), (0.1,), (0.0,)])
+def test_a_layer_starts_with_the_mean_of_its_candidates_variances(scales: tuple[float, ...]) -> None:
+    expected = sum(scale**2 for scale in scales) / len(scales)
+    assert second_moment(*scales) == pytest.approx(expected, rel=0.15)
+
+
+def test_every_kind_has_a_module_a_handler_and_a_page() -> None:
+    assert lowering.PATHS.keys() == KINDS.keys()
+    assert {path.stem for path in PAGES.glob("*.md")} == {name.lower() for name in KINDS}
+    for name in KINDS:
+        net = lowering.build(tuple(Chain(1, 4, 4).lift("p4").layer(candidate(name), channels=2).nodes), 0)
+        for _, layer in net.layers():
+            assert all(type(path) in HANDLERS for path in layer.paths.values())
+
+
+def test_a_graph_lowers_to_the_network_of_its_spec() -> None:
+    spec = parse(SPEC)
+    first, second = lowering.compile(spec, seed=3), lowering.compile(spec.graph(), seed=3)
+    assert str(first) == str(second)
+    for key, value in first.tensors().items():
+        assert torch.equal(value, second.tensors()[key])
+    assert lowering.compile(spec)(torch.zeros(5, 1, 4, 4)).shape == (5, 3)
+
+
+def test_parameters_have_the_shapes_that_the_records_say() -> None:
+    spec = parse(SPEC)
+    tensors = lowering.compile(spec).tensors()
+    layers = {node.name: node for node in spec.facts.network.nodes if hasattr(node, "candidates")}
+    expected = {
+        f"{name}.{one.name}.{tensor.name}": tensor.shape
+        for name, layer in layers.items()
+        for one in layer.candidates
+        for tensor in one.tensors
+    }
+    assert {key: tuple(value.shape) for key, value in tensors.items() if not key.endswith(".bias")} == expected
+
+
+def test_the_factors_have_the_sizes_that_the_records_say() -> None:
+    from symdsl.curvature import Categorical, Exact, estimate
+
+    spec = parse(
+        SPEC.replace("input image(channels, 4, 4)", "input image(channels, 4, 4)\n  lift p4")
+        .replace("F-FC + CONV(3)", "FC + F-FC + CONV(3) + GCONV(3) + GCONV(3, factor = pointwise)")
+        .replace("  flatten", "  project max\n  flatten")
+    )
+    blocks = estimate(
+        lowering.compile(spec),
+        torch.randn(2, 1, 4, 4, generator=torch.Generator().manual_seed(0)),
+        torch.zeros(2, dtype=torch.int64),
+        Categorical(),
+        Exact(),
+        torch.Generator(),
+    ).blocks
+    for layer in (node for node in spec.facts.network.nodes if hasattr(node, "candidates")):
+        for one in layer.candidates:
+            for tensor in one.tensors:
+                block = blocks[f"{layer.name}.{one.name}.{tensor.name}"]
+                assert block.left.shape == (tensor.left.blocks, tensor.left.side, tensor.left.side)
+                assert block.right.shape == (tensor.right.blocks, tensor.right.side, tensor.right.side)
