@@ -89,11 +89,10 @@ def search(
         spec = parse(spec.text(), {"search.seed": seed}, source=spec.name)
     target = resolve_device(device)
     dataset = data_room.load(spec)
-    with _open(spec, out, resume) as folder:
+    with _open(spec, out, resume) as folder, _status_kept(folder):
         run = _Run(spec, dataset, target, folder, objective, observer or Silent())
-        with _status_kept(folder):
-            run.prepare(resumed=resume is not None)
-            return run.finish()
+        run.prepare(resumed=resume is not None)
+        return run.finish()
 
 
 def _open(spec: Spec, out: str | Path | None, resume: str | Path | None) -> RunFolder:
