@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from symdsl import runner, spec
+from symdsl.runner.searching import Objective
 from symdsl.runs import RunFolder
 
 SPECS = Path(__file__).parent.parent / "specs"
-ROWS: tuple[tuple[str, str, Mapping[str, str]], ...] = (
+Row = tuple[str, Objective, Mapping[str, str]]
+ROWS: tuple[Row, ...] = (
     ("CONV, MAP", "map", {"candidates": "[CONV(3)]"}),
     ("F-FC + CONV, MAP", "map", {}),
     ("F-FC + CONV, learned", "laplace", {}),
@@ -25,7 +27,7 @@ ROWS: tuple[tuple[str, str, Mapping[str, str]], ...] = (
 TASKS = ("quadrant_digit", "quadrant_position")
 
 
-def result_of(task: str, row: tuple[str, str, Mapping[str, str]], seed: int, device: str, out: Path) -> dict[str, Any]:
+def result_of(task: str, row: Row, seed: int, device: str, out: Path) -> dict[str, Any]:
     """The result of one run, from its folder if it is finished."""
     name, objective, overrides = row
     folder = out / f"{task}-{name.replace(' ', '').replace(',', '-')}-{seed}"
@@ -34,7 +36,7 @@ def result_of(task: str, row: tuple[str, str, Mapping[str, str]], seed: int, dev
     loaded = spec.load(SPECS / f"{task}.sym", {**overrides, "search.seed": seed})
     resume = folder if (folder / "run.json").exists() else None
     target = None if resume else folder
-    return runner.search(loaded, device, target, resume, objective=objective).content  # type: ignore[arg-type]
+    return runner.search(loaded, device, target, resume, objective=objective).content
 
 
 def shares(result: Mapping[str, Any]) -> str:

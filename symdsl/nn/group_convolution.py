@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 import torch
@@ -43,9 +44,9 @@ class _GroupPath(Path):
         self.stride = stride
         self.register_buffer("taps", moved_taps(group, kernel), persistent=False)
 
+    @abstractmethod
     def convolve(self, x: Tensor, stride: int) -> Tensor:
         """The group convolution of `x`, every `stride`-th position kept."""
-        raise NotImplementedError
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
         """See `Path.forward`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -11,7 +12,7 @@ Recorder = Callable[[str, Tensor, Tensor | None], None]
 """Called as `record(tensor, inputs, output)` for each use of a parameter tensor; `output` None: the path's own."""
 
 
-class Path(nn.Module):
+class Path(nn.Module, ABC):
     """A linear map between feature maps, `[example, plane, row, column]` on both sides, without a bias.
 
     A lifted map is stored with its group elements as planes, `plane = channel * |G| + element`.
@@ -23,6 +24,7 @@ class Path(nn.Module):
 
     samples: ClassVar[bool] = False
 
+    @abstractmethod
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
         """Maps `x`; a sampling path keeps every `stride`-th position, beginning with the first.
 
@@ -30,7 +32,6 @@ class Path(nn.Module):
             x: `[example, plane, row, column]`.
             record: told of every use of a parameter tensor, for the curvature.
         """
-        raise NotImplementedError
 
     def fine(self, x: Tensor) -> Tensor:
         """The map at stride 1, on the grid of `x`; only for paths that sample."""
