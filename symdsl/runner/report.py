@@ -54,10 +54,11 @@ def _layer(record: Layer, learner: Learner, laplace: Laplace) -> dict[str, Any]:
     shares = path_shares(record.name, names, effective)
     off = dict(learner.net.layers())[record.name].off
     bias = f"{record.name}.bias"
+    chosen = max(names, key=lambda name: shares[name])
     return {
         "name": record.name,
-        "chosen": max(names, key=lambda name: shares[name]),
-        "kept": [name for name in names if shares[name] >= KEPT_SHARE],
+        "chosen": chosen,
+        "kept": [name for name in names if shares[name] >= KEPT_SHARE or name == chosen],
         "candidates": [
             {"kind": candidate.name, "parameters": candidate.parameters}
             | _candidate(f"{record.name}.{candidate.name}", candidate, laplace, effective)

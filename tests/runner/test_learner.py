@@ -150,3 +150,17 @@ def test_prior_steps_follow_their_schedule(small):
         rates.append(one._prior_rate())
     assert rates == pytest.approx([SCHEDULES["onecycle"](progress) for progress in (0.125, 0.375, 0.625, 0.875)])
     assert constant._prior_rate() == 1.0
+
+
+def test_a_layer_without_effective_parameters_keeps_what_it_chose(small):
+    from symdsl.runner.report import describe_run
+
+    spec = small()
+    dataset = data.load(spec)
+    one = learner(spec, dataset)
+    with torch.no_grad():
+        for key in ("l1.F-FC.w1", "l1.F-FC.w2", "l1.CONV.w", "l2.F-FC.w1", "l2.F-FC.w2", "l2.CONV.w", "h1.FC.w"):
+            one.parameters[key].zero_()
+    layers = describe_run(one, dataset, one.laplace())["layers"]
+    assert math.fsum(candidate["effective"] for candidate in layers[0]["candidates"]) == 0
+    assert all(layer["chosen"] in layer["kept"] for layer in layers)
