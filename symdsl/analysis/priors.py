@@ -11,7 +11,7 @@ import attrs
 from symdsl.analysis.drafts import CandidateDraft, LayerDraft
 from symdsl.analysis.expressions import evaluate, given
 from symdsl.analysis.facts import Prior
-from symdsl.analysis.kinds import KINDS, label
+from symdsl.analysis.kinds import KINDS, Arguments, label
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
 from symdsl.analysis.values import Applied, describe
@@ -171,4 +171,4 @@ def _label(part: ast.Pattern, scope: Scope) -> str | None:
     arguments = given(part.arguments or (), scope)
     kind = KINDS[part.text]
     bound = None if arguments is None else bind(kind.signature, arguments, part.span, scope)
-    return None if bound is None else label(kind, bound)  # type: ignore[arg-type]
+    return None if bound is None else label(kind, cast("Arguments", bound))

@@ -11,7 +11,7 @@ import attrs
 
 from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft
 from symdsl.analysis.expressions import evaluate, given
-from symdsl.analysis.facts import Data, Flatten, Input, Lift, Pool, Project, Shape
+from symdsl.analysis.facts import Data, Flatten, Input, Lift, Pool, Project, Shape, Value
 from symdsl.analysis.kinds import KINDS, Refusal, Site, call_signature, completed
 from symdsl.analysis.names import Scope, report_twice, unknown
 from symdsl.analysis.priors import evaluate_prior
@@ -60,7 +60,9 @@ class _Walker:
             if self._too_long(item.span):
                 return
             if self.started is None and not isinstance(item, ast.Input | ast.Repeat):
-                self._error("E211", item.span, "a network begins with `input`", help="write `input image(...)` first")
+                self.scope.collector.report(
+                    "E211", item.span, "a network begins with `input`", help="write `input image(...)` first"
+                )
                 self.started = ast.Input(ast.Call(ast.Word("image", item.span)), item.span)
             self.item(item)
 
@@ -70,23 +72,23 @@ class _Walker:
         self.visits += more
         if before <= _MOST_VISITS < self.visits:
             message = f"a network of more than {_MOST_VISITS:,} items, rounds and candidates is too long"
-            self._error("E405", span, message)
+            self.scope.collector.report("E405", span, message)
             self.shape = None
         return self.visits > _MOST_VISITS
 
     def finish(self, network: ast.Network) -> None:
         """Check what comes out at the end."""
         if not network.items:
-            self._error("E211", network.name.span, f"`{network.name.text}` is empty")
+            self.scope.collector.report("E211", network.name.span, f"`{network.name.text}` is empty")
         shape, last = self.shape, network.items[-1] if network.items else None
         if shape is None or self.data is None or last is None:
             return
         if not shape.flat:
             message = f"`{network.name.text}` ends with a map of {shape}, but must end with a vector"
-            self._error("E207", last.span, message, help="add `flatten` and a layer `FC -> classes`")
+            self.scope.collector.report("E207", last.span, message, help="add `flatten` and a layer `FC -> classes`")
         elif shape.channels != self.data.classes:
             message = f"`{network.name.text}` ends with {shape.channels} channels, but the data have {self._classes()}"
-            self._error("E207", last.span, message, help="end with `-> classes`")
+            self.scope.collector.report("E207", last.span, message, help="end with `-> classes`")
 
     def _classes(self) -> str:
         assert self.data is not None, "only asked for where data are known"
@@ -103,7 +105,9 @@ class _Walker:
     def _(self, node: ast.Input) -> None:
         if self.started is not None:
             notes = [(self.started.span, "the first")]
-            self._error("E211", node.span, "a network has one `input`", label="one too many", notes=notes)
+            self.scope.collector.report(
+                "E211", node.span, "a network has one `input`", label="one too many", notes=notes
+            )
             return
         self.started = node
         self.shape = self._image(node)
@@ -132,7 +136,9 @@ class _Walker:
         wanted = f"image({delivered.channels}, {delivered.height}, {delivered.width})"
         message = f"the network reads images of {shape}, but the data deliver {delivered}"
         notes = [(self.data.source.span, f"delivers {delivered} after all transforms")]
-        self._error("E208", call.span, message, help=f"write `{wanted}`, or change the data", notes=notes)
+        self.scope.collector.report(
+            "E208", call.span, message, help=f"write `{wanted}`, or change the data", notes=notes
+        )
         return False
 
     @item.register
@@ -149,7 +155,7 @@ class _Walker:
             self._needs_image("lift", node.span)
         elif shape.group != TRIVIAL:
             message = f"the map is lifted to `{shape.group}` already"
-            self._error("E206", node.span, message, help="a network is lifted once; drop this line")
+            self.scope.collector.report("E206", node.span, message, help="a network is lifted once; drop this line")
         else:
             out = attrs.evolve(shape, group=node.group.text)
             self._add(Lift(self._name("lift"), shape, out, node.span), out)
@@ -162,7 +168,7 @@ class _Walker:
             return
         if shape.group == TRIVIAL:
             help = "add `lift p4` after `input`, or drop this line"
-            self._error("E205", node.span, "`project` needs a lifted map, found a plain one", help=help)
+            self.scope.collector.report("E205", node.span, "`project` needs a lifted map, found a plain one", help=help)
         elif reduction:
             out = attrs.evolve(shape, group=TRIVIAL)
             self._add(Project(self._name("project"), shape, out, reduction, node.span), out)
@@ -191,18 +197,20 @@ class _Walker:
         if shape is None:
             return
         if shape.flat:
-            self._error("E204", node.span, "the map is a vector already", help="drop this line")
+            self.scope.collector.report("E204", node.span, "the map is a vector already", help="drop this line")
             return
         if shape.group != TRIVIAL:
             message = (
                 f"`flatten` keeps the elements of `{shape.group}` apart: nothing after it is invariant to the group"
             )
-            self._error("W106", node.span, message, help="add `project max` before it")
+            self.scope.collector.report("W106", node.span, message, help="add `project max` before it")
         out = Shape(shape.size, 1, 1, flat=True)
         self._add(Flatten(self._name("flatten"), shape, out, node.span), out)
 
     def _needs_image(self, what: str, span: Span) -> None:
-        self._error("E204", span, f"`{what}` needs an image, found a vector", help="move it before `flatten`")
+        self.scope.collector.report(
+            "E204", span, f"`{what}` needs an image, found a vector", help="move it before `flatten`"
+        )
 
     def _add(self, draft: Draft, shape: Shape) -> None:
         self.drafts.append(draft)
@@ -220,7 +228,7 @@ class _Walker:
         if values is None:
             self.shape = None
         elif not isinstance(values.value, tuple):
-            self._error("E401", values.span, f"`repeat` needs a list, found {describe(values.value)}")
+            self.scope.collector.report("E401", values.span, f"`repeat` needs a list, found {describe(values.value)}")
             self.shape = None
         else:
             self._repeat(node, values.value)
@@ -242,7 +250,7 @@ class _Walker:
             return dict(zip(names, value.value, strict=True))
         found = f"{len(value.value)}" if isinstance(value.value, tuple) else describe(value.value)
         message = f"`repeat` takes {len(names)} values a time, found {found}"
-        self._error("E403", value.span, message, notes=[(node.names[0].span, "taken apart here")])
+        self.scope.collector.report("E403", value.span, message, notes=[(node.names[0].span, "taken apart here")])
         return dict.fromkeys(names)
 
     # layers
@@ -272,7 +280,7 @@ class _Walker:
         self.names.setdefault(name, span)
         if first == span:
             help = "leave the name out: layers of a `repeat` are named after their position"
-            self._error("E308", span, f"`{name}` names a layer in every round of `repeat`", help=help)
+            self.scope.collector.report("E308", span, f"`{name}` names a layer in every round of `repeat`", help=help)
         elif first is not None:
             report_twice("a layer", ast.Word(name, span), first, self.scope.collector)
 
@@ -284,12 +292,14 @@ class _Walker:
             return None
         if shape.flat and stride > 1:
             assert node.stride is not None, "a stride above 1 was written"
-            self._error("E204", node.stride.span, f"`{name}` reads a vector, which has no positions to stride over")
+            self.scope.collector.report(
+                "E204", node.stride.span, f"`{name}` reads a vector, which has no positions to stride over"
+            )
             return None
         if shape.height % stride or shape.width % stride:
             assert node.stride is not None, "a stride above 1 was written"
             message = f"`stride` (={stride}) must divide the {shape.height}x{shape.width} map that `{name}` reads"
-            self._error("E201", node.stride.span, message)
+            self.scope.collector.report("E201", node.stride.span, message)
             return None
         return attrs.evolve(shape, channels=channels, height=shape.height // stride, width=shape.width // stride)
 
@@ -302,7 +312,7 @@ class _Walker:
             if call.name.text not in ACTIVATIONS:
                 unknown("E306", "activation", call.name.text, call.name.span, ACTIVATIONS, self.scope.collector)
             elif call.arguments:
-                self._error("E403", call.span, f"`{call.name.text}` takes no arguments")
+                self.scope.collector.report("E403", call.span, f"`{call.name.text}` takes no arguments")
         return tuple(call.name.text for call in calls)
 
     # candidates
@@ -317,7 +327,9 @@ class _Walker:
                 return [None]
             drafts = [self._candidate(one) for one in value.value]
             if not drafts:
-                self._error("E403", value.span, "a layer needs at least one candidate, found an empty list")
+                self.scope.collector.report(
+                    "E403", value.span, "a layer needs at least one candidate, found an empty list"
+                )
         else:
             drafts = [self._candidate(value)]
         return [None if one is None else attrs.evolve(one, prior=prior) for one in drafts]
@@ -325,7 +337,7 @@ class _Walker:
     def _candidate(self, value: Located) -> CandidateDraft | None:
         applied = value.value
         if not isinstance(applied, Applied):
-            self._error("E401", value.span, f"a candidate must be a kind, found {describe(applied)}")
+            self.scope.collector.report("E401", value.span, f"a candidate must be a kind, found {describe(applied)}")
             return None
         if applied.name not in KINDS:
             also = () if "-" in applied.name else self.scope.names
@@ -336,7 +348,7 @@ class _Walker:
         if bound is None:
             return None
         scale = cast("float | None", bound.pop("init_scale", None))
-        return CandidateDraft(kind, cast("dict[str, int | str]", bound), scale, None, value.span)  # type: ignore[arg-type]
+        return CandidateDraft(kind, cast("dict[str, Value]", bound), scale, None, value.span)
 
     def _placed(self, draft: CandidateDraft, layer: str, site: Site) -> CandidateDraft | None:
         refusal = draft.kind.refusal(site, draft.arguments)
@@ -350,7 +362,7 @@ class _Walker:
         line = f" on line {begun.line}" if begun.source == draft.span.source else ""
         end = attrs.evolve(begun, line=begun.end_line, column=begun.end_column)
         message = refusal.message.replace("{layer}", layer)
-        self._error(
+        self.scope.collector.report(
             refusal.code,
             draft.span,
             f"`{draft.kind.name}` {message}",
@@ -358,16 +370,3 @@ class _Walker:
             help=refusal.help.replace("{line}", line),
             fix=Fix("lift the input", end, "\n  lift p4") if refusal.lift else None,
         )
-
-    def _error(
-        self,
-        code: str,
-        span: Span,
-        message: str,
-        *,
-        label: str = "",
-        help: str = "",
-        notes: Iterable[tuple[Span, str]] = (),
-        fix: Fix | None = None,
-    ) -> None:
-        self.scope.collector.report(code, span, message, label=label, help=help, notes=notes, fix=fix)

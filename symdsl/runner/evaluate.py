@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
@@ -64,26 +63,3 @@ def _network(folder: Path, spec: Spec, result: Mapping[str, Any]) -> Network:
             if candidate.get("off"):
                 layers[layer["name"]].switch_off(candidate["kind"])
     return net.eval()
-
-
-def probe(spec: Spec, device: str) -> dict[str, str]:
-    """Builds a spec's network on a device and runs one batch of noise forward and backward.
-
-    Args:
-        spec: the spec.
-        device: `auto`, `cpu`, `cuda` or `cuda:n`.
-
-    Returns:
-        Device, parameters, milliseconds for one batch (the best of five after one to warm up) and, on a GPU, peak
-        memory; as text to print.
-
-    Raises:
-        RunError: there is no such device, or its memory does not suffice.
-    """
-    from symdsl.runner.timing import time_batch
-
-    target = resolve_device(device)
-    try:
-        return time_batch(lowering.compile(spec).to(target), spec, target)
-    except torch.OutOfMemoryError as error:
-        raise RunError(f"{target}: out of memory for one batch of {spec.facts.search.batch} examples") from error

@@ -134,6 +134,7 @@ class Learner:
         steps = math.ceil(examples / batch)
         sums = torch.zeros(3, dtype=torch.float64, device=self.device)
         relative = self._relative_steps()
+        self.net.train()
         for step, index in enumerate(order.split(batch)):
             self._set_learning_rates((self.epoch + step / steps) / self.search.epochs, relative)
             sums += self._train_step(self.train[index])
@@ -165,7 +166,6 @@ class Learner:
             group["lr"] = rate * factor
 
     def _train_step(self, batch: Examples) -> Tensor:
-        self.net.train()
         outputs = self.net(batch.x)
         loss = self.likelihood.loss(outputs, batch.y)
         self.optimizer.zero_grad()
@@ -238,7 +238,7 @@ class Learner:
             shares = path_shares(name, layer.paths, effective)
             for path, share in shares.items():
                 key = f"{name}.{path}"
-                tensors = [other for other in self.precisions if other.startswith(f"{key}.")]
+                tensors = tensors_of(key, self.precisions)
                 at_bound = any(self.precisions[tensor] >= LARGEST_PRECISION for tensor in tensors)
                 dead = bool(tensors) and at_bound and share < OFF_SHARE and self.learned.issuperset(tensors)
                 self._looks_dead[key] = self._looks_dead.get(key, 0) + 1 if dead else 0
@@ -250,7 +250,7 @@ class Learner:
     def switch_off(self, layer: str, path: str) -> None:
         """Leaves a path out of the network, its curvature and its prior from now on."""
         dict(self.net.layers())[layer].switch_off(path)
-        for tensor in [key for key in self.precisions if key.startswith(f"{layer}.{path}.")]:
+        for tensor in tensors_of(f"{layer}.{path}", self.precisions):
             self.parameters[tensor].grad = None
             del self.precisions[tensor]
 
@@ -305,6 +305,11 @@ class Learner:
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
+def tensors_of(path: str, keys: Iterable[str]) -> list[str]:
+    """Those of the `keys` that name a tensor of `path`, which is written `layer.path`."""
+    return [key for key in keys if key.startswith(f"{path}.")]
+
+
 def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]) -> dict[str, float]:
     """Relative effective number of each path of a layer; 0 for paths that are switched off.
 
@@ -313,9 +318,6 @@ def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]
         paths: the layer's path names.
         effective: effective number of each parameter tensor, keyed `layer.path.tensor`.
     """
-    sums = {
-        path: math.fsum(value for key, value in effective.items() if key.startswith(f"{layer}.{path}."))
-        for path in paths
-    }
+    sums = {path: math.fsum(effective[key] for key in tensors_of(f"{layer}.{path}", effective)) for path in paths}
     total = math.fsum(sums.values())
     return {path: value / total if total > 0 else 0.0 for path, value in sums.items()}

@@ -6,15 +6,37 @@ import time
 
 import torch
 
+from symdsl import lowering
+from symdsl.diagnostics import RunError
 from symdsl.nn import Network
-from symdsl.runner.device import describe
+from symdsl.runner.device import describe, resolve_device
 from symdsl.spec import Spec
 
 _REPEATS = 5
 
 
-def time_batch(net: Network, spec: Spec, device: torch.device) -> dict[str, str]:
-    """One batch of noise forward and backward; see `probe`."""
+def probe(spec: Spec, device: str) -> dict[str, str]:
+    """Builds a spec's network on a device and runs one batch of noise forward and backward.
+
+    Args:
+        spec: the spec.
+        device: `auto`, `cpu`, `cuda` or `cuda:n`.
+
+    Returns:
+        Device, parameters, milliseconds for one batch (the best of five after one to warm up) and, on a GPU, peak
+        memory; as text to print.
+
+    Raises:
+        RunError: there is no such device, or its memory does not suffice.
+    """
+    target = resolve_device(device)
+    try:
+        return _time_batch(lowering.compile(spec).to(target), spec, target)
+    except torch.OutOfMemoryError as error:
+        raise RunError(f"{target}: out of memory for one batch of {spec.facts.search.batch} examples") from error
+
+
+def _time_batch(net: Network, spec: Spec, device: torch.device) -> dict[str, str]:
     data, batch = spec.facts.data, spec.facts.search.batch
     x = torch.randn(batch, data.channels, data.height, data.width, device=device)
     seconds = [_one_batch(net, x) for _ in range(_REPEATS + 1)]
