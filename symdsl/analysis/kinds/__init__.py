@@ -1,0 +1,57 @@
+"""The table of kinds: what each is called with, which tensors it has, what it preserves and what it costs."""
+
+from __future__ import annotations
+
+from symdsl.analysis.facts import Value
+from symdsl.analysis.kinds.convolution import CONV, K, kernel_limit
+from symdsl.analysis.kinds.dense import FACTORED, FC
+from symdsl.analysis.kinds.group import GCONV
+from symdsl.analysis.kinds.record import TRANSLATIONS, Arguments, Kind, Refusal, Site, Tensor
+from symdsl.catalog.signatures import Parameter, Real, Signature
+
+__all__ = [
+    "INIT_SCALE",
+    "KINDS",
+    "TRANSLATIONS",
+    "Arguments",
+    "Kind",
+    "Refusal",
+    "Site",
+    "Tensor",
+    "call_signature",
+    "completed",
+    "kernel_limit",
+    "label",
+]
+
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (FC, CONV, FACTORED, GCONV)}
+"""Every kind by name."""
+
+INIT_SCALE = Parameter("init_scale", Real(0, 1e3, above=True), None)
+"""An argument of every kind."""
+
+
+def call_signature(kind: Kind) -> Signature:
+    """All that can be given to a kind in a spec."""
+    return Signature(kind.name, (*kind.signature.parameters, INIT_SCALE))
+
+
+def completed(kind: Kind, arguments: Arguments, site: Site) -> dict[str, Value]:
+    """Arguments with those that follow from the site filled in."""
+    if kind.signature.parameter("group") is None:
+        return dict(arguments)
+    return {**arguments, "group": site.reads.group}
+
+
+def label(kind: Kind, arguments: Arguments) -> str:
+    """The kind with the arguments that differ from their defaults, as a spec would write it."""
+    parts = [_written(one, arguments[one.name]) for one in kind.signature.parameters if _says(one, arguments)]
+    return f"{kind.name}({', '.join(parts)})" if parts else kind.name
+
+
+def _says(parameter: Parameter, arguments: Arguments) -> bool:
+    return parameter.default is not None and arguments.get(parameter.name) != parameter.default
+
+
+def _written(parameter: Parameter, value: Value) -> str:
+    return str(value) if parameter is K else f"{parameter.name} = {value}"

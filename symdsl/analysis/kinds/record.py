@@ -1,0 +1,74 @@
+"""What the analysis knows of a kind: its tensors, what it preserves, what it costs, where it cannot stand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from symdsl.analysis.facts import FactorSize, Shape, Value
+from symdsl.catalog.signatures import Signature
+
+TRANSLATIONS = "translations"
+
+Arguments = Mapping[str, Value]
+
+
+@attrs.frozen
+class Site:
+    """Where a candidate stands: the maps it reads and writes."""
+
+    reads: Shape
+    writes: Shape
+
+    @property
+    def single(self) -> bool:
+        """Whether both maps have one position only."""
+        return self.reads.positions == self.writes.positions == 1
+
+
+@attrs.frozen
+class Tensor:
+    """A parameter tensor and the sizes of its curvature factors, as in `facts.ParameterTensor`."""
+
+    name: str
+    shape: tuple[int, ...]
+    left: FactorSize
+    right: FactorSize
+
+
+@attrs.frozen
+class Refusal:
+    """Why a kind cannot stand at a site: a code, `message` (said after the kind's name), and what to do."""
+
+    code: str
+    message: str
+    label: str
+    help: str
+    lift: bool = False
+
+
+@attrs.frozen
+class Kind:
+    """What the analysis knows of a kind.
+
+    Attributes:
+        signature: name and arguments, `init_scale` aside.
+        tensors: its parameter tensors at a site.
+        preserves: what it is equivariant to in its strict limit.
+        multiply_adds: multiply-adds of one example's forward pass.
+        refusal: why it cannot stand at a site, if it cannot.
+        page: where it is described.
+    """
+
+    signature: Signature
+    tensors: Callable[[Site, Arguments], tuple[Tensor, ...]]
+    preserves: Callable[[Site], tuple[str, ...]]
+    multiply_adds: Callable[[Site, Arguments], int]
+    refusal: Callable[[Site, Arguments], Refusal | None]
+    page: str
+
+    @property
+    def name(self) -> str:
+        """As written in a spec."""
+        return self.signature.name
