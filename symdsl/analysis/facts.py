@@ -267,10 +267,16 @@ class Fisher:
 
 @attrs.frozen
 class Objective:
-    """What the search maximises."""
+    """What the search maximises.
+
+    Attributes:
+        approximation: of the Gauss-Newton matrix.
+        sharing: how weights used several times per example are treated: KFAC-expand or KFAC-reduce.
+        fisher: how the expectation over labels is taken.
+    """
 
     approximation: Literal["kfac"]
-    sharing: Literal["expand"]
+    sharing: Literal["expand", "reduce"]
     fisher: Fisher
 
 

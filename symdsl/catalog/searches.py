@@ -17,7 +17,7 @@ def _rate(default: float) -> Parameter:
 
 
 _FISHER = Variant((Signature("exact"), Signature("mc", (Parameter("samples", Whole(1, 10**6), 1),))))
-_KFAC = Variant((Signature("kfac", (Parameter("sharing", Choice(("expand",)), "expand"),)),))
+_KFAC = Variant((Signature("kfac", (Parameter("sharing", Choice(("expand", "reduce")), "expand"),)),))
 _OBJECTIVE = Variant(
     (Signature("laplace", (Parameter("approximation", _KFAC, "kfac"), Parameter("fisher", _FISHER, "mc"))),)
 )

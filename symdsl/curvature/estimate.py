@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from symdsl.curvature.fisher import Fisher
-from symdsl.curvature.handlers import handler_for
+from symdsl.curvature.handlers import Factors, Sharing, handler_for
 from symdsl.curvature.kronecker import Kronecker
 from symdsl.curvature.likelihood import Likelihood
 from symdsl.nn import Network, Use
@@ -40,8 +40,9 @@ def estimate(
     fisher: Fisher,
     generator: torch.Generator,
     batch: int = 512,
+    sharing: Sharing = "expand",
 ) -> Curvature:
-    """Estimates the block-diagonal Gauss-Newton matrix by KFAC-expand.
+    """Estimates the block-diagonal Gauss-Newton matrix by KFAC.
 
     Args:
         net: the network; its parameters are left as they are.
@@ -51,6 +52,7 @@ def estimate(
         fisher: which columns of Lambda's square root are propagated.
         generator: source of sampled labels, on the same device.
         batch: examples at a time; changes nothing but round-off and memory.
+        sharing: KFAC-expand or KFAC-reduce, for weights that are used several times per example.
     """
     left: dict[str, Tensor] = {}
     right: dict[str, Tensor] = {}
@@ -62,13 +64,17 @@ def estimate(
         width = outputs.shape[1]
         loss += likelihood.loss(outputs.detach(), targets)
         for key, use in uses.items():
-            _add(right, key, handler_for(use.owner, use.tensor).right(use.owner, use.inputs.detach()))
+            _add(right, key, _factors(use, sharing).right(use.owner, use.inputs.detach()))
         for gradients in _pulled_back(outputs, uses, fisher.columns(likelihood, outputs.detach(), generator)):
             for key, use in uses.items():
-                own = gradients[id(use.output)]
-                _add(left, key, handler_for(use.owner, use.tensor).left(use.owner, own), use.scale**2 / len(x))
+                term = _factors(use, sharing).left(use.owner, use.inputs.detach(), gradients[id(use.output)])
+                _add(left, key, term, use.scale**2 / len(x))
     blocks = {key: Kronecker(left[key], right[key]) for key in right}
     return Curvature(blocks, float(loss), len(x), width)
+
+
+def _factors(use: Use, sharing: Sharing) -> Factors:
+    return handler_for(use.owner, use.tensor).factors(sharing)
 
 
 def _pulled_back(outputs: Tensor, uses: dict[str, Use], columns: Iterator[Tensor]) -> Iterator[dict[int, Tensor]]:

@@ -1,11 +1,21 @@
-"""KFAC-expand factors of GCONV: W is used at every group element and kept position (R = |G| T)."""
+"""KFAC factors of GCONV: W is used at every group element and kept position (R = |G| T)."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import add
 
 import torch
 from torch import Tensor
 
-from symdsl.curvature.convolution import patch_moment, plane_gradients
+from symdsl.curvature.convolution import (
+    moment_of_sums,
+    patch_moment,
+    patch_sums,
+    plane_gradients,
+    summed_plane_gradients,
+)
 from symdsl.nn.group_convolution import GroupConv, PointwiseGroupConv
 
 
@@ -17,10 +27,7 @@ def group_inputs(path: GroupConv, inputs: Tensor) -> Tensor:
     """
     size = path.order * path.kernel**2
     shared = patch_moment(inputs, path.kernel, path.stride).unflatten(0, (-1, size)).unflatten(2, (-1, size))
-    total = torch.zeros_like(shared)
-    for move in path.moves():
-        back = torch.argsort(move)
-        total += shared[:, back][..., back]
+    total = _sum(shared[:, back][..., back] for back in map(torch.argsort, path.moves()))
     return total.flatten(2).flatten(0, 1).unsqueeze(0)
 
 
@@ -32,16 +39,52 @@ def pointwise_inputs(path: PointwiseGroupConv, inputs: Tensor) -> Tensor:
     """
     taps = path.kernel**2
     by_element = inputs.unflatten(1, (-1, path.order))
-    total = inputs.new_zeros(())
-    for g, move in enumerate(path.taps):
+
+    def turned_back(g: int, back: Tensor) -> Tensor:
         moment = patch_moment(by_element[:, :, g], path.kernel, path.stride)
-        back = torch.argsort(move)
-        total = total + moment.unflatten(0, (-1, taps)).unflatten(2, (-1, taps))[:, back][..., back]
+        turned: Tensor = moment.unflatten(0, (-1, taps)).unflatten(2, (-1, taps))[:, back][..., back]
+        return turned
+
+    total = _sum(turned_back(g, torch.argsort(move)) for g, move in enumerate(path.taps))
     return total.flatten(2).flatten(0, 1).unsqueeze(0)
 
 
 def group_gradients(path: GroupConv | PointwiseGroupConv, gradients: Tensor) -> Tensor:
     """Mean over elements and positions of sum_n g g^T: `[n, C' |G|, row, column] -> [1, C', C']`."""
+    return plane_gradients(_by_channel(path, gradients))
+
+
+def summed_group_inputs(path: GroupConv, inputs: Tensor) -> Tensor:
+    """(1/R) sum_n a a^T, a the sum of an example's patches over elements and positions, each brought back by g^-1.
+
+    Returns:
+        `[1, C |G| S^2, C |G| S^2]`.
+    """
+    shared = patch_sums(inputs, path.kernel, path.stride).unflatten(1, (-1, path.order)).flatten(2)
+    a = _sum(shared[..., torch.argsort(move)] for move in path.moves())
+    return moment_of_sums(a.flatten(1), _uses(path, inputs))
+
+
+def summed_pointwise_inputs(path: PointwiseGroupConv, inputs: Tensor) -> Tensor:
+    """As `summed_group_inputs` for the pointwise factor, `[1, C S^2, C S^2]`."""
+    by_element = patch_sums(inputs, path.kernel, path.stride).unflatten(1, (-1, path.order))
+    a = _sum(by_element[:, :, g, torch.argsort(move)] for g, move in enumerate(path.taps))
+    return moment_of_sums(a.flatten(1), _uses(path, inputs))
+
+
+def summed_group_gradients(path: GroupConv | PointwiseGroupConv, gradients: Tensor) -> Tensor:
+    """(1/R) sum_n g g^T, g summed over elements and positions: `[n, C' |G|, row, column] -> [1, C', C']`."""
+    return summed_plane_gradients(_by_channel(path, gradients))
+
+
+def _sum(terms: Iterable[Tensor]) -> Tensor:
+    return reduce(add, terms)
+
+
+def _by_channel(path: GroupConv | PointwiseGroupConv, gradients: Tensor) -> Tensor:
     n, _, rows, columns = gradients.shape
-    by_channel = gradients.reshape(n, -1, path.order * rows, columns)
-    return plane_gradients(by_channel)
+    return gradients.reshape(n, -1, path.order * rows, columns)
+
+
+def _uses(path: GroupConv | PointwiseGroupConv, inputs: Tensor) -> float:
+    return path.order * inputs.shape[2] * inputs.shape[3] / path.stride**2

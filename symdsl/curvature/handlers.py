@@ -3,65 +3,122 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 from torch import Tensor, nn
 
 from symdsl.curvature.bias import bias_gradients
-from symdsl.curvature.convolution import patch_moment, plane_gradients
+from symdsl.curvature.convolution import (
+    patch_moment,
+    plane_gradients,
+    summed_patch_moment,
+    summed_plane_gradients,
+)
 from symdsl.curvature.factored import input_planes, mixed_gradients, output_planes, position_gradients
 from symdsl.curvature.fully_connected import fully_connected_gradients, fully_connected_inputs
-from symdsl.curvature.group_convolution import group_gradients, group_inputs, pointwise_inputs
+from symdsl.curvature.group_convolution import (
+    group_gradients,
+    group_inputs,
+    pointwise_inputs,
+    summed_group_gradients,
+    summed_group_inputs,
+    summed_pointwise_inputs,
+)
 from symdsl.nn import BIAS, Conv, FactoredFullyConnected, FullyConnected, GroupConv, PointwiseGroupConv, RelaxedLayer
 
-Factor = Callable[[Any, Tensor], Tensor]
+Sharing = Literal["expand", "reduce"]
+"""Whether the uses of a shared weight are summed after (expand) or before (reduce) the outer product."""
+
+
+@attrs.frozen
+class Factors:
+    """How the two factors of one parameter tensor are accumulated.
+
+    Attributes:
+        right: `(owner, inputs) -> [block, side, side]`, summed over examples.
+        left: `(owner, inputs, gradients) -> [block, side, side]`, summed over examples, for the gradients in the
+            tensor's output: columns of a square root of Lambda pulled back.
+    """
+
+    right: Callable[[Any, Tensor], Tensor]
+    left: Callable[[Any, Tensor, Tensor], Tensor]
 
 
 @attrs.frozen
 class Handler:
     """Curvature of one parameter tensor, written as W used R times per example: out_r = W a_r, r = 1..R.
 
+    Eschenhagen et al. (2023), section 3.
+
     Attributes:
-        right: `(owner, inputs) -> [block, side, side]`: sum over examples and uses of a a^T.
-        left: `(owner, gradients) -> [block, side, side]`: sum over examples, mean over uses of g g^T, for the gradients
-            in the tensor's output, columns of a square root of Lambda pulled back. Several columns may be stacked as
-            further examples.
+        expand: right = sum_{n, r} a a^T, left = (1/R) sum_{n, r} g g^T.
+        reduce: with a_n = sum_r a_r and g_n = sum_r g_r, right = (1/R) sum_n a_n a_n^T, left = (1/R) sum_n g_n g_n^T.
     """
 
-    right: Factor
-    left: Factor
+    expand: Factors
+    reduce: Factors
+
+    @classmethod
+    def unshared(cls, right: Callable[[Any, Tensor], Tensor], left: Callable[[Any, Tensor, Tensor], Tensor]) -> Handler:
+        """The handler of a weight that is not shared between positions, for which expand and reduce agree."""
+        factors = Factors(right, left)
+        return cls(factors, factors)
+
+    def factors(self, sharing: Sharing) -> Factors:
+        """The factors under one way of treating shared weights."""
+        return self.expand if sharing == "expand" else self.reduce
 
 
 HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
     FullyConnected: {
-        "w": Handler(
+        "w": Handler.unshared(
             right=lambda path, inputs: fully_connected_inputs(inputs),
-            left=lambda path, gradients: fully_connected_gradients(gradients),
+            left=lambda path, inputs, gradients: fully_connected_gradients(gradients),
         )
     },
     Conv: {
         "w": Handler(
-            right=lambda path, inputs: patch_moment(inputs, path.w.shape[-1], path.stride).unsqueeze(0),
-            left=lambda path, gradients: plane_gradients(gradients),
+            expand=Factors(
+                right=lambda path, inputs: patch_moment(inputs, path.w.shape[-1], path.stride).unsqueeze(0),
+                left=lambda path, inputs, gradients: plane_gradients(gradients),
+            ),
+            reduce=Factors(
+                right=lambda path, inputs: summed_patch_moment(inputs, path.w.shape[-1], path.stride),
+                left=lambda path, inputs, gradients: summed_plane_gradients(gradients),
+            ),
         )
     },
     FactoredFullyConnected: {
-        "w1": Handler(
+        "w1": Handler.unshared(
             right=lambda path, mixed: output_planes(mixed),
-            left=lambda path, gradients: position_gradients(gradients),
+            left=lambda path, mixed, gradients: position_gradients(gradients),
         ),
-        "w2": Handler(
+        "w2": Handler.unshared(
             right=lambda path, inputs: input_planes(inputs),
-            left=lambda path, gradients: mixed_gradients(gradients),
+            left=lambda path, inputs, gradients: mixed_gradients(gradients),
         ),
     },
-    GroupConv: {"w": Handler(right=group_inputs, left=group_gradients)},
-    PointwiseGroupConv: {"w": Handler(right=pointwise_inputs, left=group_gradients)},
+    GroupConv: {
+        "w": Handler(
+            expand=Factors(group_inputs, lambda path, inputs, gradients: group_gradients(path, gradients)),
+            reduce=Factors(
+                summed_group_inputs, lambda path, inputs, gradients: summed_group_gradients(path, gradients)
+            ),
+        )
+    },
+    PointwiseGroupConv: {
+        "w": Handler(
+            expand=Factors(pointwise_inputs, lambda path, inputs, gradients: group_gradients(path, gradients)),
+            reduce=Factors(
+                summed_pointwise_inputs, lambda path, inputs, gradients: summed_group_gradients(path, gradients)
+            ),
+        )
+    },
     RelaxedLayer: {
-        BIAS: Handler(
+        BIAS: Handler.unshared(
             right=lambda layer, inputs: inputs.new_full((1, 1, 1), len(inputs)),
-            left=lambda layer, gradients: bias_gradients(gradients, layer.order),
+            left=lambda layer, inputs, gradients: bias_gradients(gradients, layer.order),
         )
     },
 }

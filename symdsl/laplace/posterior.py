@@ -11,11 +11,16 @@ import torch
 
 from symdsl.curvature import Curvature, Fisher, Likelihood, Spectrum, estimate
 from symdsl.curvature.fisher import parse_fisher
+from symdsl.curvature.handlers import Sharing
 from symdsl.curvature.likelihood import likelihood_of
 from symdsl.nn import Network
 
 if TYPE_CHECKING:
     from symdsl.data import Examples
+
+
+SHARINGS: dict[str, Sharing] = {"kfac-expand": "expand", "kfac-reduce": "reduce"}
+"""How each curvature treats weights that are used several times per example."""
 
 
 @attrs.frozen(eq=False)
@@ -134,7 +139,7 @@ def fit(
         net: a network made by `symdsl.compile`.
         examples: training data, tensors `x` `[N, channel, row, column]` and `y`; real-valued `y` means a Gaussian
             likelihood, whole-valued `y` a categorical one.
-        curvature: `kfac-expand`.
+        curvature: `kfac-expand` or `kfac-reduce`.
         fisher: `exact`, `mc(m)`, or a `Fisher`.
         precisions: prior precisions by key of `net.tensors()`; 1 for those left out.
         noise: variance of the Gaussian likelihood.
@@ -145,8 +150,8 @@ def fit(
         ValueError: an unknown `curvature`, `fisher` or key of `precisions`.
         NumericalError: eigenvalues that cannot be computed.
     """
-    if curvature != "kfac-expand":
-        raise ValueError(f'`curvature` (="{curvature}") must be "kfac-expand"')
+    if curvature not in SHARINGS:
+        raise ValueError(f'`curvature` (="{curvature}") must be one of {", ".join(SHARINGS)}')
     parameters = net.tensors()
     given = dict(precisions or {})
     if unknown := given.keys() - parameters.keys():
@@ -162,5 +167,6 @@ def fit(
         parse_fisher(fisher) if isinstance(fisher, str) else fisher,
         torch.Generator(device).manual_seed(seed),
         batch,
+        SHARINGS[curvature],
     )
     return from_curvature(net, estimated, likelihood, dict.fromkeys(parameters, 1.0) | given, noise)

@@ -205,10 +205,19 @@ class Learner:
             NumericalError: eigenvalues that cannot be computed, with the parameter tensor and the epoch.
         """
         generator = _stream(self.device, self.seed, "labels", self.epoch)
-        fisher = fisher_of(self.search.objective.fisher)
+        objective = self.search.objective
+        fisher = fisher_of(objective.fisher)
         self.net.eval()
         try:
-            curvature = estimate(self.net, self.train.x, self.train.y, self.likelihood, fisher, generator)
+            curvature = estimate(
+                self.net,
+                self.train.x,
+                self.train.y,
+                self.likelihood,
+                fisher,
+                generator,
+                sharing=objective.sharing,
+            )
             return from_curvature(self.net, curvature, self.likelihood, self.precisions, self.noise)
         except NumericalError as error:
             raise NumericalError(f"{error}, after epoch {self.epoch}") from None

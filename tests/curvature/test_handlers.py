@@ -69,11 +69,11 @@ def images(nodes, count, seed=3):
     return torch.randn(count, shape.channels, shape.height, shape.width, generator=generator, dtype=torch.float64)
 
 
-def exact(net, x, likelihood=None, batch=512):
+def exact(net, x, likelihood=None, batch=512, sharing="expand"):
     y = torch.zeros(len(x), dtype=torch.int64)
     if isinstance(likelihood, Gaussian):
         y = torch.zeros(len(x), net(x).shape[1], dtype=torch.float64)
-    return estimate(net, x, y, likelihood or Categorical(), Exact(), torch.Generator(), batch)
+    return estimate(net, x, y, likelihood or Categorical(), Exact(), torch.Generator(), batch, sharing)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -84,13 +84,14 @@ def test_the_network_computes_what_its_formula_says(name):
     assert_same(net(x).detach(), torch.stack([naive(image).detach() for image in x]), 1e-12)
 
 
+@pytest.mark.parametrize("sharing", ["expand", "reduce"])
 @pytest.mark.parametrize("task", ["classification", "regression"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_every_factor_equals_its_definition(name, task):
+def test_every_factor_equals_its_definition(name, task, sharing):
     nodes, net = network(name)
     x = images(nodes, 2)
-    found = exact(net, x, Categorical() if task == "classification" else Gaussian()).blocks
-    expected = dense_factors(Naive(nodes, net.tensors()), x, task)
+    found = exact(net, x, Categorical() if task == "classification" else Gaussian(), sharing=sharing).blocks
+    expected = dense_factors(Naive(nodes, net.tensors()), x, task, sharing)
     assert found.keys() == expected.keys() == net.tensors().keys()
     for key, (left, right) in expected.items():
         if key.endswith(".bias"):
@@ -125,12 +126,34 @@ def test_kfac_of_a_deep_linear_network_with_gaussian_noise_is_the_gauss_newton_b
         assert_same(found[f"{layer}.FC.w"].dense(), dense_ggn(net, f"stages.{layer}.paths.FC.w", x, "regression"))
 
 
+MEAN_POOLED = {
+    "CONV": Chain(2, 4, 3).layer(CONV, channels=3).pool("mean").flatten().layer(FC, channels=2),
+    "CONV, deep": Chain(2, 3, 4).layer(CONV, channels=2).layer(CONV, channels=3).pool("mean").flatten(),
+    "GCONV-full": Chain(1, 3, 3).lift("p4").layer(GCONV, channels=2).project("mean").pool("mean").flatten(),
+    "GCONV-pointwise": Chain(2, 4, 4).lift("p4").layer(POINTWISE, channels=2).project("mean").pool("mean").flatten(),
+}
+
+
+@pytest.mark.parametrize("name", MEAN_POOLED)
+def test_kfac_reduce_of_a_linear_mean_pooled_network_is_the_gauss_newton_block(name):
+    nodes = tuple(MEAN_POOLED[name].nodes)
+    net = lowering.build(nodes, 0).double()
+    x = images(nodes, 4)
+    found = exact(net, x, Gaussian(), sharing="reduce").blocks
+    path = name.partition(",")[0]
+    for layer, module in net.layers():
+        if path in module.paths:
+            expected = dense_ggn(net, f"stages.{layer}.paths.{path}.w", x, "regression")
+            assert_same(found[f"{layer}.{path}.w"].dense(), expected)
+
+
+@pytest.mark.parametrize("sharing", ["expand", "reduce"])
 @pytest.mark.parametrize("name", ["conv, strided", "mixed", "lifted, mixed"])
 @pytest.mark.parametrize("batch", [1, 2, 5])
-def test_splitting_a_batch_never_changes_a_factor(name, batch):
+def test_splitting_a_batch_never_changes_a_factor(name, batch, sharing):
     nodes, net = network(name)
     x = images(nodes, 5)
-    whole, split = exact(net, x), exact(net, x, batch=batch)
+    whole, split = exact(net, x, sharing=sharing), exact(net, x, batch=batch, sharing=sharing)
     for key, block in whole.blocks.items():
         assert_same(split.blocks[key].left, block.left)
         assert_same(split.blocks[key].right, block.right)

@@ -169,6 +169,13 @@ def test_sampled_labels_give_the_same_evidence_twice_for_the_same_seed():
     assert first == second != other
 
 
+def test_expand_and_reduce_agree_where_no_weight_is_shared():
+    data = Examples(torch.randn(6, 2, 1, 3).double(), torch.arange(6) % 3)
+    net = lowering.build(tuple(Chain(2, 1, 3).layer(candidate("FC"), channels=3).flatten().nodes), 0).double()
+    expand, reduce = (laplace.fit(net, data, curvature=f"kfac-{sharing}") for sharing in ("expand", "reduce"))
+    assert expand.log_evidence() == pytest.approx(reduce.log_evidence(), rel=1e-12)
+
+
 def test_wrong_arguments_are_named():
     net, data = classifier()
     with pytest.raises(ValueError, match="`fisher`"):

@@ -1,4 +1,4 @@
-"""Dense curvature by autograd: KFAC-expand from its definition, and the Gauss-Newton matrix itself."""
+"""Dense curvature by autograd: both forms of KFAC from their definitions, and the Gauss-Newton matrix itself."""
 
 from __future__ import annotations
 
@@ -18,8 +18,13 @@ def root_of_hessian(outputs: Tensor, task: str) -> Tensor:
     return vectors * values.clamp(min=0).sqrt()
 
 
-def dense_factors(naive: Naive, images: Tensor, task: str) -> dict[str, tuple[Tensor, Tensor]]:
-    """(G, A) of every tensor: A = sum_{n, r} a a^T, G = (1 / (N R)) sum_{n, r} g Lambda g^T."""
+def dense_factors(naive: Naive, images: Tensor, task: str, sharing: str = "expand") -> dict[str, tuple[Tensor, Tensor]]:
+    """(G, A) of every tensor.
+
+    Expand: A = sum_{n, r} a a^T, G = (1 / (N R)) sum_{n, r} g Lambda g^T. Reduce, with a_n = sum_r a_r and
+    g_n = sum_r g_r: A = (1/R) sum_n a_n a_n^T, G = (1 / (N R)) sum_n g_n Lambda g_n^T; the two tensors of F-FC are not
+    shared between positions, so that theirs stay as they are.
+    """
     left: dict[str, Tensor] = {}
     right: dict[str, Tensor] = {}
     for image in images:
@@ -27,12 +32,18 @@ def dense_factors(naive: Naive, images: Tensor, task: str) -> dict[str, tuple[Te
         columns = root_of_hessian(outputs.detach(), task)
         for key, uses in naive.uses.items():
             a = uses.inputs()
-            right[key] = right.get(key, 0) + a.T @ a
+            summed = sharing == "reduce" and key.rpartition(".")[2] not in ("w1", "w2")
+            right[key] = right.get(key, 0) + _moment(a, summed) / (len(a) if summed else 1)
             for column in columns.T:
                 pulled = torch.autograd.grad(outputs, uses.outputs, column, retain_graph=True)
                 g = torch.stack(pulled)
-                left[key] = left.get(key, 0) + g.T @ g / (len(images) * len(g))
+                left[key] = left.get(key, 0) + _moment(g, summed) / (len(images) * len(g))
     return {key: (left[key], right[key]) for key in left}
+
+
+def _moment(uses: Tensor, summed: bool) -> Tensor:
+    rows = uses.sum(0, keepdim=True) if summed else uses
+    return rows.T @ rows
 
 
 def dense_ggn(net: nn.Module, name: str, images: Tensor, task: str) -> Tensor:

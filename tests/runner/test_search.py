@@ -142,6 +142,15 @@ def test_map_leaves_the_priors_and_search_moves_them(small, tmp_path):
     assert math.isfinite(fixed["neg_log_evidence_per_example"])
 
 
+def test_the_spec_says_how_shared_weights_are_treated(small, tmp_path):
+    expand, reduce = (
+        runner.search(small(search__objective=f"laplace(kfac({sharing}))"), device="cpu", out=tmp_path / sharing)
+        for sharing in ("expand", "reduce")
+    )
+    assert expand["neg_log_evidence_per_example"] != reduce["neg_log_evidence_per_example"]
+    assert math.isfinite(reduce["neg_log_evidence_per_example"])
+
+
 def test_no_evidence_is_computed_during_burn_in(small, tmp_path):
     runner.search(small(search__burnin=2, search__every=1), device="cpu", out=tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
