@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, cast
 
@@ -11,6 +12,8 @@ from torch import nn as torch_nn
 
 from symdsl import nn
 from symdsl.analysis import facts
+from symdsl.analysis.kinds import KINDS
+from symdsl.diagnostics import RunError
 from symdsl.groups import GROUPS
 
 if TYPE_CHECKING:
@@ -57,7 +60,23 @@ PATHS: dict[str, PathBuilder] = {
     "F-FC": _factored,
     "GCONV": _group_conv,
 }
-"""How each kind becomes a module."""
+"""How each built-in kind becomes a module."""
+
+
+def path_builder(kind: str) -> PathBuilder:
+    """How a kind becomes a module, built in or brought by an installed package.
+
+    Raises:
+        RunError: the package's function cannot be imported.
+    """
+    if kind in PATHS:
+        return PATHS[kind]
+    module, _, function = KINDS[kind].module.partition(":")
+    try:
+        builder: PathBuilder = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise RunError(f"the path of the kind `{kind}` cannot be imported: {error}") from error
+    return builder
 
 
 def compile(spec: Spec | nx.DiGraph, seed: int | None = None) -> nn.Network:
@@ -111,7 +130,7 @@ def _stages(
 def _relaxed(layer: facts.Layer, incoming: tuple[str, ...], generator: torch.Generator) -> nn.RelaxedLayer:
     gain = nn.gain(incoming)
     paths = {
-        candidate.name: PATHS[candidate.kind](layer, candidate, gain * candidate.init_scale, generator)
+        candidate.name: path_builder(candidate.kind)(layer, candidate, gain * candidate.init_scale, generator)
         for candidate in layer.candidates
     }
     return nn.RelaxedLayer(paths, layer.out_shape.channels, layer.out_shape.order, layer.stride)

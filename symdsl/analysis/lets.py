@@ -37,10 +37,9 @@ def check_unused_lets(scope: Scope) -> None:
 def _check_words(value: Located, scope: Scope) -> None:
     nested = value.value if isinstance(value.value, tuple) else (value,)
     for one in nested:
-        if isinstance(one.value, Applied) and one.value.name not in _WORDS:
-            unknown(
-                "E301", "name", one.value.name, one.value.name_span, (), scope.collector, also=(*scope.names, *_WORDS)
-            )
+        if isinstance(one.value, Applied) and one.value.name not in _WORDS and one.value.name not in KINDS:
+            also = (*scope.names, *KINDS, *_WORDS)
+            unknown("E301", "name", one.value.name, one.value.name_span, (), scope.collector, also=also)
 
 
-_WORDS = frozenset({*KINDS, NORMAL.name, *NORMAL.words(), *SEARCH.words()})
+_WORDS = (NORMAL.name, *NORMAL.words(), *SEARCH.words())

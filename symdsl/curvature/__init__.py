@@ -2,7 +2,7 @@
 
 from symdsl.curvature.estimate import Curvature, estimate
 from symdsl.curvature.fisher import Exact, Fisher, MonteCarlo
-from symdsl.curvature.handlers import HANDLERS, Handler
+from symdsl.curvature.handlers import HANDLERS, Factors, Handler
 from symdsl.curvature.kronecker import Kronecker, Spectrum
 from symdsl.curvature.likelihood import Categorical, Gaussian, Likelihood
 
@@ -11,6 +11,7 @@ __all__ = [
     "Categorical",
     "Curvature",
     "Exact",
+    "Factors",
     "Fisher",
     "Gaussian",
     "Handler",

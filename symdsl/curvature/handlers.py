@@ -25,7 +25,16 @@ from symdsl.curvature.group_convolution import (
     summed_group_inputs,
     summed_pointwise_inputs,
 )
-from symdsl.nn import BIAS, Conv, FactoredFullyConnected, FullyConnected, GroupConv, PointwiseGroupConv, RelaxedLayer
+from symdsl.nn import (
+    BIAS,
+    Conv,
+    FactoredFullyConnected,
+    FullyConnected,
+    GroupConv,
+    Path,
+    PointwiseGroupConv,
+    RelaxedLayer,
+)
 
 Sharing = Literal["expand", "reduce"]
 """Whether the uses of a shared weight are summed after (expand) or before (reduce) the outer product."""
@@ -131,7 +140,9 @@ def handler_for(owner: nn.Module, tensor: str) -> Handler:
     Raises:
         TypeError: there is none, so that no parameter is ever left out of the curvature silently.
     """
-    rows = HANDLERS.get(type(owner), {})
+    brought = type(owner).handlers if isinstance(owner, Path) else {}
+    rows = HANDLERS.get(type(owner), brought)
     if tensor not in rows:
         raise TypeError(f"no curvature handler for parameter `{tensor}` of {type(owner).__name__}")
-    return rows[tensor]
+    handler: Handler = rows[tensor]
+    return handler

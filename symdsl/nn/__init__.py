@@ -1,10 +1,10 @@
 """Path modules and the layers built of them; knows neither spec nor curvature."""
 
-from symdsl.nn.convolution import Conv
+from symdsl.nn.convolution import Conv, circular_conv, circular_pad
 from symdsl.nn.factored import FactoredFullyConnected
 from symdsl.nn.fully_connected import FullyConnected
 from symdsl.nn.group_convolution import GroupConv, PointwiseGroupConv
-from symdsl.nn.initial import gain
+from symdsl.nn.initial import gain, normal_parameter
 from symdsl.nn.maps import Flatten, Lift, Pool, Project
 from symdsl.nn.network import Activation, Network
 from symdsl.nn.path import Path, Recorder
@@ -27,5 +27,8 @@ __all__ = [
     "Recorder",
     "RelaxedLayer",
     "Use",
+    "circular_conv",
+    "circular_pad",
     "gain",
+    "normal_parameter",
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
@@ -20,9 +20,12 @@ class Path(nn.Module, ABC):
     Attributes:
         samples: whether the path produces the fine grid that polyphase sampling thins out. A path that does not
             maps straight to the coarse grid.
+        handlers: the curvature of a path of another package, a `symdsl.curvature.Handler` by parameter tensor; those
+            of the paths in this one are in `symdsl.curvature.HANDLERS`.
     """
 
     samples: ClassVar[bool] = False
+    handlers: ClassVar[Mapping[str, Any]] = {}
 
     @abstractmethod
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from symdsl.analysis.kinds import KINDS
+
 COLOURS: dict[str, str] = {
     "FC": "#422568",
     "F-GFC": "#8a1e2a",
@@ -26,7 +28,9 @@ QUIET = "#6b6b6b"
 
 def colour(kind: str) -> str:
     """The colour of a kind, `#rrggbb`."""
-    return COLOURS.get(kind, OTHER)
+    if kind in COLOURS:
+        return COLOURS[kind]
+    return (KINDS[kind].colour if kind in KINDS else "") or OTHER
 
 
 def lightness(rgb: str) -> float:

@@ -7,14 +7,19 @@ from symdsl.analysis.kinds.convolution import CONV, K, kernel_limit
 from symdsl.analysis.kinds.dense import FACTORED, FC
 from symdsl.analysis.kinds.group import GCONV
 from symdsl.analysis.kinds.record import TRANSLATIONS, Arguments, Kind, Refusal, Site, Tensor
+from symdsl.analysis.kinds.table import ENTRY_POINT, KindTable
 from symdsl.catalog.signatures import Parameter, Real, Signature
 
 __all__ = [
+    "CONV",
+    "ENTRY_POINT",
     "INIT_SCALE",
     "KINDS",
     "TRANSLATIONS",
     "Arguments",
+    "K",
     "Kind",
+    "KindTable",
     "Refusal",
     "Site",
     "Tensor",
@@ -24,8 +29,8 @@ __all__ = [
     "label",
 ]
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (FC, CONV, FACTORED, GCONV)}
-"""Every kind by name."""
+KINDS = KindTable((FC, CONV, FACTORED, GCONV))
+"""Every kind by name, those of installed packages included."""
 
 INIT_SCALE = Parameter("init_scale", Real(0, 1e3, above=True), None)
 """An argument of every kind."""
@@ -54,4 +59,4 @@ def _says(parameter: Parameter, arguments: Arguments) -> bool:
 
 
 def _written(parameter: Parameter, value: Value) -> str:
-    return str(value) if parameter is K else f"{parameter.name} = {value}"
+    return str(value) if parameter.name == K.name else f"{parameter.name} = {value}"

@@ -58,7 +58,10 @@ class Kind:
         preserves: what it is equivariant to in its strict limit.
         multiply_adds: multiply-adds of one example's forward pass.
         refusal: why it cannot stand at a site, if it cannot.
-        page: where it is described.
+        page: where it is described: a file of the documentation, or an address.
+        module: for a kind of another package, where its path is built: `"package.module:function"`, a function of
+            layer, candidate, scale and generator like the rows of `symdsl.lowering.PATHS`.
+        colour: for a kind of another package, its colour in pictures, `#rrggbb`.
     """
 
     signature: Signature
@@ -67,6 +70,8 @@ class Kind:
     multiply_adds: Callable[[Site, Arguments], int]
     refusal: Callable[[Site, Arguments], Refusal | None]
     page: str
+    module: str = ""
+    colour: str = ""
 
     @property
     def name(self) -> str:

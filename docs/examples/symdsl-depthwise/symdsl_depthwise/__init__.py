@@ -1,0 +1,38 @@
+"""DEPTHWISE(k): what a spec may say of it, its tensors, its symmetry and its cost. Imports no torch."""
+
+from symdsl.analysis.facts import FactorSize
+from symdsl.analysis.kinds import CONV, TRANSLATIONS, Arguments, K, Kind, Refusal, Site, Tensor
+from symdsl.catalog.signatures import Signature
+
+
+def _tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
+    planes, kernel = site.reads.planes, arguments["k"]
+    return (Tensor("w", (planes, kernel, kernel), FactorSize(1, 1), FactorSize(kernel**2, planes)),)
+
+
+def _preserves(site: Site) -> tuple[str, ...]:
+    return (TRANSLATIONS,)
+
+
+def _multiply_adds(site: Site, arguments: Arguments) -> int:
+    return site.reads.size * arguments["k"] ** 2
+
+
+def _refusal(site: Site, arguments: Arguments) -> Refusal | None:
+    if site.reads.planes != site.writes.planes:
+        planes = f"{site.reads.planes} to {site.writes.planes}"
+        message = f"keeps channels apart, but `{{layer}}` goes from {planes} planes"
+        return Refusal("E202", message, "needs as many planes as it reads", "drop this candidate, or keep the channels")
+    return CONV.refusal(site, arguments)
+
+
+DEPTHWISE = Kind(
+    signature=Signature("DEPTHWISE", (K,)),
+    tensors=_tensors,
+    preserves=_preserves,
+    multiply_adds=_multiply_adds,
+    refusal=_refusal,
+    page="https://example.org/symdsl-depthwise",
+    module="symdsl_depthwise.path:build",
+    colour="#b0d0c0",
+)

@@ -1,0 +1,154 @@
+"""Kinds of other packages, by the example in docs/examples."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+import torch
+
+import symdsl
+from oracles.comparison import assert_same
+from symdsl.analysis.kinds import CONV, KINDS, table
+from symdsl.curvature import Categorical, Exact, estimate
+from symdsl.diagnostics import RunError
+from symdsl.nn import FullyConnected, Network, RelaxedLayer
+from symdsl.nn.maps import Flatten
+
+EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "symdsl-depthwise"
+
+RESUMED = """
+import json, sys
+from symdsl import runner
+from symdsl.progress import Silent
+from symdsl.spec import load
+
+class Interrupting(Silent):
+    def epoch(self, metrics):
+        if metrics["epoch"] == 2:
+            raise KeyboardInterrupt
+
+spec = load("demo.sym", {"search.epochs": 4})
+whole = runner.search(spec, device="cpu", out="whole").content
+try:
+    runner.search(spec, device="cpu", out="parts", observer=Interrupting())
+except KeyboardInterrupt:
+    pass
+parts = runner.search(spec, device="cpu", out="parts", resume="parts").content
+del whole["wall_s"], parts["wall_s"]
+assert whole == parts
+"""
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the example package installed in it, built from its sources without a network."""
+    folder = tmp_path_factory.mktemp("installed")
+    options = ["--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--disable-pip-version-check"]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, "--target", folder, EXAMPLE], check=True)
+    return folder
+
+
+def run(installed: Path, folder: Path, *arguments: str) -> str:
+    """What Python prints with the example package beside symdsl."""
+    paths = f"{Path(symdsl.__file__).parents[1]}:{installed}"
+    environment = {"PYTHONPATH": paths, "PATH": "/usr/bin:/bin", "HOME": str(folder), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_spec_can_name_the_kind_of_an_installed_package(installed: Path, tmp_path: Path) -> None:
+    spec = tmp_path / "demo.sym"
+    spec.write_text((EXAMPLE / "demo.sym").read_text(encoding="utf-8"), encoding="utf-8")
+    run(installed, tmp_path, "-m", "symdsl", "check", "demo.sym")
+    compiled = json.loads(run(installed, tmp_path, "-m", "symdsl", "compile", "demo.sym", "--emit", "json"))
+    (depthwise,) = (one for one in compiled["layers"][2]["candidates"] if one["kind"] == "DEPTHWISE")
+    assert depthwise["parameters"] == 4 * 3 * 3
+    run(installed, tmp_path, "-c", RESUMED)
+    assert "DEPTHWISE(3)" in (tmp_path / "whole" / "spec.sym").read_text(encoding="utf-8")
+    assert "#b0d0c0" in (tmp_path / "whole" / "architecture.svg").read_text(encoding="utf-8")
+    assert "DEPTHWISE" in run(installed, tmp_path, "-m", "symdsl", "show", "whole")
+
+
+def test_without_the_package_the_kind_is_unknown(tmp_path: Path) -> None:
+    with pytest.raises(symdsl.SpecError, match="unknown kind `DEPTHWISE`"):
+        symdsl.load(EXAMPLE / "demo.sym")
+
+
+@pytest.fixture
+def depthwise(monkeypatch: pytest.MonkeyPatch) -> Network:
+    monkeypatch.syspath_prepend(EXAMPLE)
+    from symdsl_depthwise.path import Depthwise
+
+    generator = torch.Generator().manual_seed(0)
+    path = Depthwise(3, 3, 2, 1.0, generator)
+    head = FullyConnected((12, 1, 1), (3, 1, 1), 1.0, generator)
+    stages = {"l1": RelaxedLayer({"D": path}, 3, stride=2), "flat": Flatten(), "h1": RelaxedLayer({"FC": head}, 3)}
+    return Network(stages).double()
+
+
+@pytest.mark.parametrize("sharing", ["expand", "reduce"])
+def test_the_factors_of_the_example_equal_their_definition(depthwise: Network, sharing: str) -> None:
+    x = torch.randn(2, 3, 4, 4, generator=torch.Generator().manual_seed(1)).double()
+    found = estimate(
+        depthwise,
+        x,
+        torch.zeros(2, dtype=torch.int64),
+        Categorical(),
+        Exact(),
+        torch.Generator(),
+        sharing=sharing,  # type: ignore[arg-type]
+    ).blocks["l1.D.w"]
+    right, left = torch.zeros(3, 9, 9).double(), torch.zeros(1, 1, 1).double()
+    for image in x:
+        uses: dict[str, object] = {}
+        outputs = depthwise(image[None], uses)
+        aligned, output = uses["l1.D.w"].inputs[0], uses["l1.D.w"].output  # type: ignore[attr-defined]
+        columns = list(Categorical().columns(outputs.detach()))
+        pulled = [torch.autograd.grad(outputs, output, column, retain_graph=True)[0][0] for column in columns]
+        for plane in range(3):
+            rows = [
+                torch.stack([aligned[plane, (i + a) % 4, (j + b) % 4] for a in (-1, 0, 1) for b in (-1, 0, 1)])
+                for i in (0, 2)
+                for j in (0, 2)
+            ]
+            gradients = [[g[plane, i, j] for i in range(2) for j in range(2)] for g in pulled]
+            if sharing == "reduce":
+                rows, gradients = [torch.stack(rows).sum(0) / 2], [[sum(uses) / 2] for uses in gradients]
+            right[plane] += sum(torch.outer(row, row) for row in rows)
+            shares = 12 if sharing == "expand" else 3
+            left += sum(g**2 for uses in gradients for g in uses) / (shares * len(x))
+    assert_same(found.right, right)
+    assert_same(found.left, left.detach())
+
+
+BROKEN = {
+    "no_such_module:KIND": "cannot be used: ModuleNotFoundError",
+    "json:dumps": "must be a `Kind`, found `function`",
+    "symdsl.analysis.kinds:CONV": "its signature has another name, `CONV`",
+}
+
+
+@pytest.mark.parametrize("value", BROKEN)
+def test_a_broken_package_is_named(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = {"MINE": EntryPoint("MINE", value, table.ENTRY_POINT)}
+    monkeypatch.setattr(table, "_offers", lambda: offers)
+    table._loaded.cache_clear()
+    with pytest.raises(RunError, match=BROKEN[value]):
+        KINDS["MINE"]
+    assert "MINE" in list(KINDS)
+    table._loaded.cache_clear()
+
+
+def test_a_built_in_kind_cannot_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = {"CONV": EntryPoint("CONV", "json:dumps", table.ENTRY_POINT)}
+    monkeypatch.setattr(table, "_offers", lambda: offers)
+    assert KINDS["CONV"] is CONV
+    assert len(KINDS) == len(set(KINDS)) == len(KINDS.built_in)
