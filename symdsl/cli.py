@@ -238,7 +238,7 @@ def _rewrite(path: Path, before: str, after: str) -> None:
 @click.argument("code")
 def explain(code: str) -> None:
     """Say what the code of a diagnostic, such as E203, means, with an example."""
-    from symdsl.analysis.codes import explanation
+    from symdsl.analysis.explanations import explanation
 
     click.echo(explanation(code))
 

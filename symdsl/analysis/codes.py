@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import attrs
 
-from symdsl.diagnostics import RunError, listing, suggest
-
 
 @attrs.frozen
 class Code:
@@ -24,25 +22,6 @@ class Code:
     paragraph: str
     bad: str
     good: str
-
-
-def explanation(code: str) -> str:
-    """What a code means, as `symdsl explain` prints it.
-
-    Raises:
-        RunError: if there is no such code.
-    """
-    found = CODES.get(code.upper())
-    if found is None:
-        near = suggest(code.upper(), CODES)
-        hint = f"did you mean `{near}`?" if near else f"there are {listing(CODES)}"
-        raise RunError(f"there is no diagnostic `{code}`: {hint}")
-    examples = f"Wrong:\n\n{_shown(found.bad)}\n\nRight:\n\n{_shown(found.good)}"
-    return f"{found.code}: {found.title}\n\n{found.paragraph}\n\n{examples}"
-
-
-def _shown(example: str) -> str:
-    return "\n".join(f"    {line}" for line in example.split("\n"))
 
 
 _TABLE = (

@@ -10,7 +10,8 @@ import pytest
 
 import symdsl
 from analysis.specs import codes, framed
-from symdsl.analysis.codes import CODES, explanation
+from symdsl.analysis.codes import CODES
+from symdsl.analysis.explanations import explanation, page
 from symdsl.diagnostics import RunError
 
 OF_FILES = {"E101", "E102", "E103", "E106", "E107"}
@@ -40,6 +41,18 @@ def test_an_explanation_has_title_paragraph_and_examples() -> None:
     assert text.startswith("E203: a group kind on a map of another group\n\n`GCONV` moves")
     assert "Wrong:\n\n    input image(1, 8, 8)\n" in text
     assert "Right:\n\n    input image(1, 8, 8)\n    lift p4\n" in text
+
+
+def test_the_committed_page_is_the_generated_one() -> None:
+    shipped = Path(symdsl.__file__).parent.parent / "docs" / "diagnostics.md"
+    assert shipped.read_text(encoding="utf-8") == page(), "run `python -m symdsl.analysis.explanations` again"
+
+
+def test_an_overlong_line_shows_both_ends_only() -> None:
+    (line,) = (line for line in explanation("E105").split("\n") if "..." in line)
+    assert len(line) == 4 + 101
+    assert line.strip().startswith("let a = (1, (1, ")
+    assert line.endswith("))))")
 
 
 def test_an_unknown_code_gets_a_suggestion() -> None:

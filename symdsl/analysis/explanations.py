@@ -1,0 +1,65 @@
+"""The table of codes in words: one code for a terminal, all of them as a page.
+
+`python -m symdsl.analysis.explanations > docs/diagnostics.md` writes the page anew.
+"""
+
+from __future__ import annotations
+
+from symdsl.analysis.codes import CODES, Code
+from symdsl.diagnostics import RunError, listing, suggest
+
+_LONGEST_LINE = 100
+
+_INTRODUCTION = """\
+# Diagnostics
+
+Written by `python -m symdsl.analysis.explanations` from the table in `symdsl/analysis/codes.py`; change it there.
+
+Codes that begin with `E` are errors: nothing is built before they are mended. Those that begin with `W` are
+warnings: the spec says what can be done, but hardly what is meant; `symdsl check --strict` counts them as errors.
+`symdsl explain CODE` says the same as this page about one of them. An example of a few lines, or of the items of a
+network alone, stands for a spec that has the rest as well.
+"""
+
+
+def explanation(code: str) -> str:
+    """What a code means, as `symdsl explain` prints it.
+
+    Raises:
+        RunError: if there is no such code.
+    """
+    found = CODES.get(code.upper())
+    if found is None:
+        near = suggest(code.upper(), CODES)
+        hint = f"did you mean `{near}`?" if near else f"there are {listing(CODES)}"
+        raise RunError(f"there is no diagnostic `{code}`: {hint}")
+    examples = f"Wrong:\n\n{_indented(found.bad)}\n\nRight:\n\n{_indented(found.good)}"
+    return f"{found.code}: {found.title}\n\n{found.paragraph}\n\n{examples}"
+
+
+def page() -> str:
+    """All codes as the text of `docs/diagnostics.md`."""
+    return "\n".join((_INTRODUCTION, *(_section(code) for code in CODES.values())))
+
+
+def _section(code: Code) -> str:
+    examples = f"Wrong:\n\n{_fenced(code.bad)}\n\nRight:\n\n{_fenced(code.good)}"
+    return f"## {code.code}: {code.title}\n\n{code.paragraph}\n\n{examples}\n"
+
+
+def _indented(example: str) -> str:
+    return "\n".join(f"    {line}" for line in _lines(example))
+
+
+def _fenced(example: str) -> str:
+    return "\n".join(("```", *_lines(example), "```"))
+
+
+def _lines(example: str) -> list[str]:
+    """The lines of an example; of an overlong one, only both ends."""
+    half = _LONGEST_LINE // 2 - 2
+    return [line if len(line) <= _LONGEST_LINE else f"{line[:half]} ... {line[-half:]}" for line in example.split("\n")]
+
+
+if __name__ == "__main__":
+    print(page(), end="")
