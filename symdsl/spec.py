@@ -80,7 +80,7 @@ def check(path: str | Path) -> tuple[Diagnostic, ...]:
     """Everything there is to say about a spec file, or about a library: a file of networks for others to import."""
     collector = Collector()
     program = read_file(Path(path), str(path), collector)
-    if program is not None and not collector.failed:
+    if program is not None:
         if is_library(program):
             check_library(program, collector)
         else:
@@ -97,7 +97,8 @@ def parse(text: str, overrides: Mapping[str, object] | None = None, source: str 
 def _checked(
     program: ast.Program | None, name: str, overrides: Mapping[str, object] | None, collector: Collector
 ) -> Spec:
-    collector.raise_errors()
+    if program is None:
+        collector.raise_errors()
     assert program is not None, "without a tree there is an error"
     given = [Override.of(key, value) for key, value in (overrides or {}).items()]
     program = apply_overrides(program, given, collector)

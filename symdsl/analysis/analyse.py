@@ -8,17 +8,17 @@ import attrs
 
 from symdsl.analysis.checks import check_comments, check_lets, check_network, check_search, check_twins
 from symdsl.analysis.dataset import DataFacts, analyse_data
-from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft
+from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Candidate, Facts, Layer, Network, Node, ParameterTensor
 from symdsl.analysis.lets import check_unused_lets, settle_lets
-from symdsl.analysis.names import Definitions, Scope, define, unique, unknown
+from symdsl.analysis.names import Definitions, Scope, define, hidden, unique, unknown
 from symdsl.analysis.priors import Rules, read_rules
 from symdsl.analysis.search import analyse_search
 from symdsl.analysis.shapes import walk
 from symdsl.analysis.symmetry import default_init_scale
 from symdsl.analysis.values import Located
-from symdsl.diagnostics import Collector
+from symdsl.diagnostics import Collector, Span
 from symdsl.language import ast
 
 
@@ -35,22 +35,29 @@ def analyse(program: ast.Program, name: str, collector: Collector) -> Facts | No
     """
     definitions = define(program, collector)
     dataset = _Dataset(definitions)
-    scope = Scope(collector, definitions.lets, evaluate, {"classes": dataset.classes, "channels": dataset.channels})
+    scope = Scope(
+        collector,
+        definitions.lets,
+        evaluate,
+        {"classes": dataset.classes, "channels": dataset.channels},
+        incomplete=hidden("let", definitions.gaps),
+    )
     dataset.scope = scope
     settle_lets(scope, definitions.data)
     found = dataset.facts()
-    drafts, title = _network(definitions, scope, found)
+    walked, title = _network(definitions, scope, found)
     rules = read_rules(definitions.priors, scope)
     search = analyse_search(definitions.search, program.span, scope)
     check_unused_lets(scope)
-    layers = [draft for draft in drafts if isinstance(draft, LayerDraft)]
-    check_twins(layers, collector)
+    check_twins([draft for draft in walked.drafts if isinstance(draft, LayerDraft)], collector)
     check_comments(program.comments, collector)
-    if collector.failed or found is None or search is None or definitions.network is None:
+    network = Network(title, tuple(_finished(draft, rules) for draft in walked.drafts))
+    if definitions.network is None:
         return None
-    network = Network(title, tuple(_finished(draft, rules) for draft in drafts))
-    rules.report_idle(layers)
+    rules.report_idle(walked)
     check_network(network, definitions.network.name.span, collector)
+    if collector.failed or found is None or search is None:
+        return None
     spans = {setting.name.text: setting.span for setting in definitions.search}
     check_search(search, spans, definitions.network.name.span, collector)
     if collector.failed:
@@ -95,18 +102,19 @@ class _Dataset:
 # ---------------------------------------------------------------- networks
 
 
-def _network(definitions: Definitions, scope: Scope, found: DataFacts | None) -> tuple[tuple[Draft, ...], str]:
+def _network(definitions: Definitions, scope: Scope, found: DataFacts | None) -> tuple[Walk, str]:
     node = definitions.network
     if node is None:
-        return (), ""
+        return Walk(), ""
     data = found.data if found else None
     if isinstance(node, ast.Network):
         return walk(node, scope, data), node.name.text
     template = definitions.templates.get(node.template.name.text)
     if template is None:
         called = node.template.name
-        unknown("E307", "network", called.text, called.span, definitions.templates, scope.collector)
-        return (), node.name.text
+        if not hidden("network", definitions.gaps):
+            unknown("E307", "network", called.text, called.span, definitions.templates, scope.collector)
+        return Walk(), node.name.text
     local = _parameters(template, node.template, scope)
     return walk(attrs.evolve(template, name=node.name), scope.inside(local), data), node.name.text
 
@@ -115,13 +123,15 @@ def _parameters(template: ast.Network, call: ast.Call, scope: Scope) -> dict[str
     """What the parameters of a template stand for; `None` for what is wrong, which is reported."""
     parameters = unique(template.parameters or (), "a parameter", scope.collector)
     values: dict[str, Located | None] = {}
+    places: dict[str, Span] = {}
     for index, argument in enumerate(call.arguments or ()):
         name = _parameter(index, argument, tuple(parameters), call, scope)
         value = evaluate(argument.value, scope)
         if name in values:
-            scope.collector.report("E308", argument.span, f"`{name}` is given twice", label="second time")
+            notes = [(places[name], "first time")]
+            scope.collector.report("E308", argument.span, f"`{name}` is given twice", label="second time", notes=notes)
         elif name is not None:
-            values[name] = value
+            values[name], places[name] = value, argument.span
     for name, parameter in parameters.items():
         if name not in values and isinstance(parameter, ast.Parameter):
             values[name] = _default(parameter, call, scope)

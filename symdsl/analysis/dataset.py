@@ -56,8 +56,7 @@ def _step(node: ast.Call, table: Mapping[str, Signature], what: str, scope: Scop
     if name not in table:
         unknown("E304", what, name, node.name.span, table, scope.collector)
         return None
-    arguments = given(node.arguments or (), scope)
-    bound = None if arguments is None else bind(table[name], arguments, node.span, scope)
+    bound = bind(table[name], given(node.arguments or (), scope), node.span, scope)
     return None if bound is None else Step(name, cast("tuple[tuple[str, Value], ...]", tuple(bound.items())), node.span)
 
 

@@ -67,3 +67,21 @@ def _numbered(names: Sequence[str], index: int) -> str:
 
 
 Draft: TypeAlias = Input | Lift | LayerDraft | Project | Pool | Flatten
+
+
+@attrs.frozen
+class Walk:
+    """The items of a network with shapes.
+
+    Attributes:
+        drafts: the items. Where one was wrong, which is reported, it is missing, and so are those after it whose
+            shape follows from it.
+        layers: names of all layers, also of those that are missing.
+        doubtful: names of layers of which a candidate, or all, could not be understood.
+        complete: whether `layers` has all layers, but for what could not be read.
+    """
+
+    drafts: tuple[Draft, ...] = ()
+    layers: tuple[str, ...] = ()
+    doubtful: frozenset[str] = frozenset()
+    complete: bool = False

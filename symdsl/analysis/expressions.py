@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.values import Applied, Given, Located, Plain, describe, is_number
+from symdsl.analysis.words import is_word
 from symdsl.diagnostics import Span
 from symdsl.language import ast
 
@@ -57,34 +58,34 @@ def evaluate(node: ast.Expression, scope: Scope) -> Located | None:
             return _arithmetic("-", [Located(0, node.span), evaluate(operand, scope)], node.span, scope)
         case ast.Binary(symbol, left, right):
             return _arithmetic(symbol, [evaluate(left, scope), evaluate(right, scope)], node.span, scope)
+        case ast.Unread():
+            return None
 
 
 def _call(node: ast.Call, scope: Scope) -> Located | None:
     if node.name.text in scope.names:
         if node.arguments is None:
             return scope.look_up(node.name)
-        scope.collector.report("E401", node.name.span, f"`{node.name.text}` is a value and takes no arguments")
+        message, notes = f"`{node.name.text}` is a value and takes no arguments", scope.origin(node.name.text)
+        scope.collector.report("E401", node.name.span, message, notes=notes)
         return None
     arguments = given(node.arguments or (), scope)
-    if arguments is None:
-        return None
     if node.name.text in FUNCTIONS and node.arguments is not None:
         return _function(node, arguments, scope)
     return Located(Applied(node.name.text, node.name.span, arguments), node.span)
 
 
-def given(arguments: Iterable[ast.Argument], scope: Scope) -> tuple[Given, ...] | None:
-    """The values of arguments; nothing if one has none."""
-    values = [(one, evaluate(one.value, scope)) for one in arguments]
-    found = tuple(Given(one.name, value, one.span) for one, value in values if value is not None)
-    return found if len(found) == len(values) else None
+def given(arguments: Iterable[ast.Argument], scope: Scope) -> tuple[Given, ...]:
+    """The values of arguments."""
+    return tuple(Given(one.name, evaluate(one.value, scope), one.span) for one in arguments)
 
 
 def _function(node: ast.Call, arguments: tuple[Given, ...], scope: Scope) -> Located | None:
     if len(arguments) != 1 or arguments[0].name is not None:
         scope.collector.report("E403", node.span, f"`{node.name.text}` takes one number")
         return None
-    number = _operand(arguments[0].value, scope)
+    value = arguments[0].value
+    number = None if value is None else _operand(value, scope)
     return None if number is None else Located(FUNCTIONS[node.name.text](number), node.span)
 
 
@@ -117,9 +118,12 @@ def _operand(operand: Located, scope: Scope) -> _Number | None:
 
 
 def unknown_name(operand: Located, scope: Scope) -> bool:
-    """Whether a value is a bare name that stands for nothing; then it is reported."""
+    """Whether a value is a name, or a call, that stands for nothing; then it is reported."""
     value: Plain = operand.value
-    if not isinstance(value, Applied) or value.arguments:
+    if not isinstance(value, Applied) or (value.arguments and is_word(value.name)):
         return False
-    unknown("E301", "name", value.name, operand.span, (), scope.collector, also=scope.names)
+    if value.arguments:
+        unknown("E301", "function", value.name, value.name_span, FUNCTIONS, scope.collector)
+    elif not scope.excuses(value.name, ()):
+        unknown("E301", "name", value.name, operand.span, (), scope.collector, also=scope.names)
     return True

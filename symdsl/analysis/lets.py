@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from symdsl.analysis.dependencies import names_in, order
-from symdsl.analysis.kinds import KINDS
+from symdsl.analysis.expressions import FUNCTIONS
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.values import Applied, Located
-from symdsl.catalog.networks import NORMAL
-from symdsl.catalog.searches import SEARCH
+from symdsl.analysis.words import is_word, words
 from symdsl.language import ast
 
 
@@ -37,9 +36,12 @@ def check_unused_lets(scope: Scope) -> None:
 def _check_words(value: Located, scope: Scope) -> None:
     nested = value.value if isinstance(value.value, tuple) else (value,)
     for one in nested:
-        if isinstance(one.value, Applied) and one.value.name not in _WORDS and one.value.name not in KINDS:
-            also = (*scope.names, *KINDS, *_WORDS)
-            unknown("E301", "name", one.value.name, one.value.name_span, (), scope.collector, also=also)
+        if isinstance(one.value, Applied) and not is_word(one.value.name):
+            _unknown_word(one.value, scope)
 
 
-_WORDS = (NORMAL.name, *NORMAL.words(), *SEARCH.words())
+def _unknown_word(value: Applied, scope: Scope) -> None:
+    also = (*words(), *FUNCTIONS)
+    if value.arguments or not scope.excuses(value.name, also):
+        also = (*scope.names, *also)
+        unknown("E301", "name", value.name, value.name_span, (), scope.collector, also=also)

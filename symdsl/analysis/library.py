@@ -5,7 +5,7 @@ from __future__ import annotations
 from symdsl.analysis.checks import check_comments
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.lets import check_unused_lets, settle_lets
-from symdsl.analysis.names import Scope, named, unique
+from symdsl.analysis.names import Scope, gaps_of, hidden, named, unique
 from symdsl.analysis.shapes import walk
 from symdsl.analysis.values import Located
 from symdsl.diagnostics import Collector
@@ -14,16 +14,17 @@ from symdsl.language import ast
 
 def is_library(program: ast.Program) -> bool:
     """Whether a file has something to import, but nothing that could be built, learned from or set."""
-    return bool(program.statements) and all(
-        isinstance(one, ast.Let) or (isinstance(one, ast.Network) and bool(one.parameters))
-        for one in program.statements
+    read = [one for one in program.statements if not isinstance(one, ast.Unread)]
+    return bool(read) and all(
+        isinstance(one, ast.Let) or (isinstance(one, ast.Network) and bool(one.parameters)) for one in read
     )
 
 
 def check_library(program: ast.Program, collector: Collector) -> None:
     """Report what is wrong with a library whatever its networks' parameters, and the data, will be."""
     lets, networks = named(program, collector)
-    scope = Scope(collector, lets, evaluate, {"classes": _unknown, "channels": _unknown})
+    incomplete = hidden("let", gaps_of(program))
+    scope = Scope(collector, lets, evaluate, {"classes": _unknown, "channels": _unknown}, incomplete=incomplete)
     settle_lets(scope, None)
     for network in networks.values():
         if isinstance(network, ast.Network):

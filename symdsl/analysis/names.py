@@ -24,6 +24,7 @@ class Definitions:
         data: the data statement, if there is one.
         priors: rules of all prior blocks.
         search: settings of the search block, or none.
+        gaps: what could not be read.
     """
 
     lets: Mapping[str, ast.Let]
@@ -32,22 +33,35 @@ class Definitions:
     data: ast.Data | None
     priors: tuple[ast.Rule, ...]
     search: tuple[ast.Setting, ...]
+    gaps: tuple[ast.Unread, ...] = ()
 
 
 def define(program: ast.Program, collector: Collector) -> Definitions:
-    """Sort statements by what they define; duplicates and missing ones are reported."""
+    """Sort statements by what they define; duplicates are reported, and what is missing and cannot be in a gap."""
     statements = program.statements
     lets, networks = named(program, collector)
+    gaps = gaps_of(program)
     searches = [one for one in statements if isinstance(one, ast.Search)]
     _only_one("search", searches, collector)
     return Definitions(
         lets=lets,
         templates={name: one for name, one in networks.items() if isinstance(one, ast.Network)},
-        network=_network(list(networks.values()), program.span, collector),
-        data=_data([one for one in statements if isinstance(one, ast.Data)], program.span, collector),
+        network=_network(list(networks.values()), gaps, program.span, collector),
+        data=_data([one for one in statements if isinstance(one, ast.Data)], gaps, program.span, collector),
         priors=tuple(rule for one in statements if isinstance(one, ast.Priors) for rule in one.rules),
         search=searches[0].settings if searches else (),
+        gaps=gaps,
     )
+
+
+def gaps_of(program: ast.Program) -> tuple[ast.Unread, ...]:
+    """The statements that could not be read."""
+    return tuple(one for one in program.statements if isinstance(one, ast.Unread))
+
+
+def hidden(what: str, gaps: Iterable[ast.Unread]) -> bool:
+    """Whether a statement that begins with a word, such as `let`, may be in one of the gaps."""
+    return any(gap.what in (what, "import", "") for gap in gaps)
 
 
 def named(program: ast.Program, collector: Collector) -> tuple[dict[str, ast.Let], dict[str, Named]]:
@@ -83,9 +97,13 @@ def report_twice(what: str, name: ast.Word, first: Span, collector: Collector) -
     )
 
 
-def _network(networks: Sequence[Named], whole: Span, collector: Collector) -> ast.Network | ast.Instance | None:
+def _network(
+    networks: Sequence[Named], gaps: Sequence[ast.Unread], whole: Span, collector: Collector
+) -> ast.Network | ast.Instance | None:
     instantiated = {one.template.name.text for one in networks if isinstance(one, ast.Instance)}
     built = [one for one in networks if isinstance(one, ast.Instance) or _complete(one, instantiated)]
+    if not built and hidden("network", gaps):
+        return None
     if not built:
         first = networks[0].name if networks else None
         help = f"write `network name = {first.text}(...)`" if first else "write `network name { ... }`"
@@ -102,7 +120,9 @@ def _complete(node: Named, instantiated: set[str]) -> bool:
     return isinstance(node, ast.Network) and not node.parameters and node.name.text not in instantiated
 
 
-def _data(found: Sequence[ast.Data], whole: Span, collector: Collector) -> ast.Data | None:
+def _data(found: Sequence[ast.Data], gaps: Sequence[ast.Unread], whole: Span, collector: Collector) -> ast.Data | None:
+    if not found and hidden("data", gaps):
+        return None
     if not found:
         collector.report("E311", _beginning(whole), "there is no `data` to learn from", help="write `data digits`")
         return None
@@ -139,6 +159,7 @@ class Scope:
         builtins: names that the data define, found when first asked for.
         local: names of the network's parameters and of `repeat`; `None` for what was reported already.
         used: names of the `let`s that were asked for.
+        incomplete: whether there may be names that could not be read.
     """
 
     collector: Collector
@@ -147,6 +168,7 @@ class Scope:
     builtins: Mapping[str, Callable[[], Located | None]]
     local: Mapping[str, Located | None] = attrs.field(factory=dict)
     used: set[str] = attrs.field(factory=set)
+    incomplete: bool = False
     _known: dict[str, Located | None] = attrs.field(factory=dict)
     _open: list[str] = attrs.field(factory=list)
 
@@ -158,6 +180,15 @@ class Scope:
     def names(self) -> tuple[str, ...]:
         """Every name that stands for something."""
         return (*self.local, *self.lets, *self.builtins)
+
+    def excuses(self, name: str, known: Iterable[str]) -> bool:
+        """Whether a name that stands for nothing may be one that could not be read, as it is near to no known one."""
+        return self.incomplete and suggest(name, (*known, *self.names)) is None
+
+    def origin(self, name: str) -> list[tuple[Span, str]]:
+        """Where a name is defined, as notes of a diagnostic; nothing for what no `let` defines."""
+        found = None if name in self.local else self.lets.get(name)
+        return [] if found is None else [(found.name.span, "defined here")]
 
     def look_up(self, name: ast.Word) -> Located | None:
         """The value of a name that `names` holds, at the place where it is used."""

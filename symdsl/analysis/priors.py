@@ -8,7 +8,7 @@ from typing import cast
 
 import attrs
 
-from symdsl.analysis.drafts import CandidateDraft, LayerDraft
+from symdsl.analysis.drafts import CandidateDraft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate, given
 from symdsl.analysis.facts import Prior
 from symdsl.analysis.kinds import KINDS, Arguments, label
@@ -106,12 +106,11 @@ class Rules:
         """The prior of a layer's bias."""
         return self._best(layer.name, BIAS, BIAS, BIAS) or DEFAULT
 
-    def report_idle(self, layers: Iterable[LayerDraft]) -> None:
-        """Report the rules that no tensor asked for so far was about."""
-        names = [layer.name for layer in layers]
+    def report_idle(self, walked: Walk) -> None:
+        """Report the rules that no tensor asked for so far was about, but for those that a mended network may need."""
         for index, reach in enumerate(self.reaches):
             if index not in self.hit:
-                self._report_idle(reach, names)
+                self._report_idle(reach, walked)
 
     def _best(self, layer: str, candidate: str, label: str, tensor: str) -> Prior | None:
         hits = [index for index, one in enumerate(self.reaches) if one.hits(layer, candidate, label, tensor)]
@@ -135,15 +134,32 @@ class Rules:
             notes=[(first.rule.place, "and this one")],
         )
 
-    def _report_idle(self, reach: Reach, layers: Sequence[str]) -> None:
-        first = reach.rule.selector[0]
-        if not any(matches(first.text, name) for name in layers):
-            unknown(
-                "E501", "layer", first.text, first.span, layers, self.scope.collector, ": this prior matches nothing"
-            )
+    def _report_idle(self, reach: Reach, walked: Walk) -> None:
+        layer, kind, *tensor = reach.rule.selector
+        meant = [name for name in walked.layers if matches(layer.text, name)]
+        if not meant:
+            if walked.complete:
+                self._report_unmatched("layer", layer, walked.layers)
             return
-        message = "this prior matches nothing: no layer it names has such a candidate or tensor"
-        self.scope.collector.report("E501", reach.rule.place, message)
+        if not walked.complete or not walked.doubtful.isdisjoint(meant):
+            return
+        drafts = [one for one in walked.drafts if isinstance(one, LayerDraft) and one.name in meant]
+        candidates = [one for draft in drafts for one in draft.candidates]
+        fitting = [(draft, one) for draft in drafts for one in draft.candidates if matches(kind.text, one.kind.name)]
+        if tensor and matches(kind.text, BIAS):
+            help = f"write `{layer.text}.{kind.text}`"
+            self.scope.collector.report("E501", tensor[0].span, "a bias is a single tensor without a name", help=help)
+        elif not fitting:
+            self._report_unmatched("candidate", kind, [*(one.kind.name for one in candidates), BIAS])
+        elif reach.label is not None and all(one.label != reach.label for _, one in fitting):
+            self._report_unmatched("candidate", kind, [one.label for _, one in fitting], reach.label)
+        else:
+            tensors = [one.name for draft, found in fitting for one in found.kind.tensors(draft.site, found.arguments)]
+            self._report_unmatched("tensor", tensor[0], tensors)
+
+    def _report_unmatched(self, what: str, part: ast.Pattern, known: Iterable[str], name: str = "") -> None:
+        nothing = ": this prior matches nothing"
+        unknown("E501", what, name or part.text, part.span, known, self.scope.collector, nothing)
 
 
 def read_rules(rules: Iterable[ast.Rule], scope: Scope) -> Rules:
@@ -168,7 +184,6 @@ def _label(part: ast.Pattern, scope: Scope) -> str | None:
     if part.text not in KINDS:
         unknown("E302", "kind", part.text, part.span, KINDS, scope.collector)
         return None
-    arguments = given(part.arguments or (), scope)
     kind = KINDS[part.text]
-    bound = None if arguments is None else bind(kind.signature, arguments, part.span, scope)
+    bound = bind(kind.signature, given(part.arguments or (), scope), part.span, scope)
     return None if bound is None else label(kind, cast("Arguments", bound))

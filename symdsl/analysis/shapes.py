@@ -9,13 +9,13 @@ from typing import Literal, cast
 
 import attrs
 
-from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft
-from symdsl.analysis.expressions import evaluate, given
+from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft, Walk
+from symdsl.analysis.expressions import evaluate, given, unknown_name
 from symdsl.analysis.facts import Data, Flatten, Input, Lift, Pool, Project, Shape, Value
 from symdsl.analysis.kinds import KINDS, Refusal, Site, call_signature, completed
 from symdsl.analysis.names import Scope, report_twice, unknown
 from symdsl.analysis.priors import evaluate_prior
-from symdsl.analysis.types import bind, convert
+from symdsl.analysis.types import bind, bind_partly, convert
 from symdsl.analysis.values import Applied, Located, describe
 from symdsl.catalog.networks import ACTIVATIONS, IMAGE, REDUCTIONS
 from symdsl.catalog.signatures import Whole
@@ -24,31 +24,47 @@ from symdsl.groups import GROUPS, TRIVIAL
 from symdsl.language import ast
 
 _MOST_VISITS = 10_000
+_CAUSES = {"size": "sets the size of the map", "lift": "lifted here", "flatten": "flattened here"}
+"""What to say of the earlier item that a refusal follows from."""
 
 
-def walk(network: ast.Network, scope: Scope, data: Data | None) -> tuple[Draft, ...]:
+def walk(network: ast.Network, scope: Scope, data: Data | None) -> Walk:
     """Infer the shape of every item of a network.
 
     Args:
         network: its items.
         scope: what names stand for, the network's parameters included.
         data: what it has to fit, if that is known.
-
-    Returns:
-        The items with shapes. Where one was wrong, which is reported, it and the shapes after it are missing.
     """
     walker = _Walker(scope, data)
     walker.items(network.items)
     walker.finish(network)
-    return tuple(walker.drafts)
+    sound = {draft.name for draft in walker.drafts if isinstance(draft, LayerDraft)}
+    doubtful = walker.doubtful | (walker.names.keys() - sound)
+    return Walk(tuple(walker.drafts), tuple(walker.names), frozenset(doubtful), walker.complete)
 
 
 @attrs.define
 class _Walker:
+    """Goes from item to item.
+
+    Attributes:
+        scope: what names stand for here.
+        data: as in `walk`.
+        drafts: those finished.
+        shape: of the map behind them; `None` where that is not known.
+        vague: whether its channels are not known, but stand at 1.
+        made: the last item that set the size of the map, lifted, projected, or flattened it.
+    """
+
     scope: Scope
     data: Data | None
     drafts: list[Draft] = attrs.field(factory=list)
     shape: Shape | None = None
+    vague: bool = False
+    made: dict[str, Span] = attrs.field(factory=dict)
+    doubtful: set[str] = attrs.field(factory=set)
+    complete: bool = True
     started: ast.Input | None = None
     layers: int = 0
     visits: int = 0
@@ -59,7 +75,7 @@ class _Walker:
         for item in items:
             if self._too_long(item.span):
                 return
-            if self.started is None and not isinstance(item, ast.Input | ast.Repeat):
+            if self.started is None and self.complete and not isinstance(item, ast.Input | ast.Repeat | ast.Unread):
                 self.scope.collector.report(
                     "E211", item.span, "a network begins with `input`", help="write `input image(...)` first"
                 )
@@ -73,7 +89,7 @@ class _Walker:
         if before <= _MOST_VISITS < self.visits:
             message = f"a network of more than {_MOST_VISITS:,} items, rounds and candidates is too long"
             self.scope.collector.report("E405", span, message)
-            self.shape = None
+            self._lose()
         return self.visits > _MOST_VISITS
 
     def finish(self, network: ast.Network) -> None:
@@ -81,23 +97,39 @@ class _Walker:
         if not network.items:
             self.scope.collector.report("E211", network.name.span, f"`{network.name.text}` is empty")
         shape, last = self.shape, network.items[-1] if network.items else None
-        if shape is None or self.data is None or last is None:
+        if shape is None or last is None:
             return
         if not shape.flat:
             message = f"`{network.name.text}` ends with a map of {shape}, but must end with a vector"
             self.scope.collector.report("E207", last.span, message, help="add `flatten` and a layer `FC -> classes`")
-        elif shape.channels != self.data.classes:
-            message = f"`{network.name.text}` ends with {shape.channels} channels, but the data have {self._classes()}"
-            self.scope.collector.report("E207", last.span, message, help="end with `-> classes`")
+        elif self.data is not None and not self.vague and shape.channels != self.data.classes:
+            classes = f"{self.data.classes} {'classes' if self.data.task == 'classification' else 'targets'}"
+            message = f"`{network.name.text}` ends with {shape.channels} channels, but the data have {classes}"
+            notes = [(self.data.source.span, f"has {classes} after all transforms")]
+            self.scope.collector.report("E207", last.span, message, help="end with `-> classes`", notes=notes)
 
-    def _classes(self) -> str:
-        assert self.data is not None, "only asked for where data are known"
-        what = "classes" if self.data.task == "classification" else "targets"
-        return f"{self.data.classes} {what}"
+    def _note(self, what: str, words: str) -> list[tuple[Span, str]]:
+        """The item that made the map what it is, as notes of a diagnostic."""
+        return [(self.made[what], words)] if what in self.made else []
+
+    def _lose(self) -> None:
+        """Go on without knowing the map, nor how many layers there are."""
+        self.shape = None
+        self.complete = False
 
     @singledispatchmethod
     def item(self, node: object) -> None:
         raise TypeError(f"`node` (={node!r}) must be an item of a network")
+
+    @item.register
+    def _(self, node: ast.Unread) -> None:
+        self.shape = None
+        if node.what == "layer":
+            self.layers += 1
+            word = node.name or ast.Word(f"l{self.layers}", node.span)
+            self._claim(word.text, word.span)
+        elif node.what in ("", "repeat") or self.started is None:
+            self.complete = False
 
     # input, lift, project, pool, flatten
 
@@ -111,6 +143,7 @@ class _Walker:
             return
         self.started = node
         self.shape = self._image(node)
+        self.made["size"] = node.span
         if self.shape is not None:
             self.drafts.append(Input("input", self.shape, node.span))
 
@@ -119,27 +152,26 @@ class _Walker:
         if call.name.text != IMAGE.name:
             unknown("E304", "input", call.name.text, call.name.span, [IMAGE.name], self.scope.collector)
             return None
-        arguments = given(call.arguments or (), self.scope)
-        bound = None if arguments is None else bind(IMAGE, arguments, call.span, self.scope)
-        if bound is None:
+        bound, sound = bind_partly(IMAGE, given(call.arguments or (), self.scope), call.span, self.scope)
+        channels, height, width = (cast("int | None", bound.get(name)) for name in IMAGE.names)
+        self.vague = channels is None
+        if height is None or width is None:
             return None
-        channels, height, width = (cast(int, bound[name]) for name in IMAGE.names)
-        shape = Shape(channels, height, width)
-        return shape if self._fits(shape, call) else None
+        shape = Shape(channels or 1, height, width)
+        if sound and self.data is not None:
+            self._check_data(shape, self.data, call)
+        return shape
 
-    def _fits(self, shape: Shape, call: ast.Call) -> bool:
-        if self.data is None:
-            return False
-        delivered = Shape(self.data.channels, self.data.height, self.data.width)
+    def _check_data(self, shape: Shape, data: Data, call: ast.Call) -> None:
+        delivered = Shape(data.channels, data.height, data.width)
         if shape == delivered:
-            return True
+            return
         wanted = f"image({delivered.channels}, {delivered.height}, {delivered.width})"
         message = f"the network reads images of {shape}, but the data deliver {delivered}"
-        notes = [(self.data.source.span, f"delivers {delivered} after all transforms")]
+        notes = [(data.source.span, f"delivers {delivered} after all transforms")]
         self.scope.collector.report(
             "E208", call.span, message, help=f"write `{wanted}`, or change the data", notes=notes
         )
-        return False
 
     @item.register
     def _(self, node: ast.Lift) -> None:
@@ -155,8 +187,10 @@ class _Walker:
             self._needs_image("lift", node.span)
         elif shape.group != TRIVIAL:
             message = f"the map is lifted to `{shape.group}` already"
-            self.scope.collector.report("E206", node.span, message, help="a network is lifted once; drop this line")
+            notes, help = self._note("lift", "lifted here"), "a network is lifted once; drop this line"
+            self.scope.collector.report("E206", node.span, message, help=help, notes=notes)
         else:
+            self.made["lift"] = node.span
             out = attrs.evolve(shape, group=node.group.text)
             self._add(Lift(self._name("lift"), shape, out, node.span), out)
 
@@ -168,8 +202,10 @@ class _Walker:
             return
         if shape.group == TRIVIAL:
             help = "add `lift p4` after `input`, or drop this line"
-            self.scope.collector.report("E205", node.span, "`project` needs a lifted map, found a plain one", help=help)
+            message, notes = "`project` needs a lifted map, found a plain one", self._note("project", "projected here")
+            self.scope.collector.report("E205", node.span, message, help=help, notes=notes)
         elif reduction:
+            self.made["project"] = node.span
             out = attrs.evolve(shape, group=TRIVIAL)
             self._add(Project(self._name("project"), shape, out, reduction, node.span), out)
 
@@ -182,6 +218,7 @@ class _Walker:
         if shape.flat:
             self._needs_image("pool", node.span)
         elif reduction:
+            self.made["size"] = node.span
             out = attrs.evolve(shape, height=1, width=1)
             self._add(Pool(self._name("pool"), shape, out, reduction, node.span), out)
 
@@ -197,20 +234,22 @@ class _Walker:
         if shape is None:
             return
         if shape.flat:
-            self.scope.collector.report("E204", node.span, "the map is a vector already", help="drop this line")
+            message, notes = "the map is a vector already", self._note("flatten", "flattened here")
+            self.scope.collector.report("E204", node.span, message, help="drop this line", notes=notes)
             return
         if shape.group != TRIVIAL:
             message = (
                 f"`flatten` keeps the elements of `{shape.group}` apart: nothing after it is invariant to the group"
             )
-            self.scope.collector.report("W106", node.span, message, help="add `project max` before it")
+            notes, help = self._note("lift", "lifted here"), "add `project max` before it"
+            self.scope.collector.report("W106", node.span, message, help=help, notes=notes)
+        self.made["flatten"] = node.span
         out = Shape(shape.size, 1, 1, flat=True)
         self._add(Flatten(self._name("flatten"), shape, out, node.span), out)
 
     def _needs_image(self, what: str, span: Span) -> None:
-        self.scope.collector.report(
-            "E204", span, f"`{what}` needs an image, found a vector", help="move it before `flatten`"
-        )
+        message, notes = f"`{what}` needs an image, found a vector", self._note("flatten", "flattened here")
+        self.scope.collector.report("E204", span, message, help="move it before `flatten`", notes=notes)
 
     def _add(self, draft: Draft, shape: Shape) -> None:
         self.drafts.append(draft)
@@ -225,13 +264,22 @@ class _Walker:
     @item.register
     def _(self, node: ast.Repeat) -> None:
         values = evaluate(node.values, self.scope)
-        if values is None:
-            self.shape = None
-        elif not isinstance(values.value, tuple):
-            self.scope.collector.report("E401", values.span, f"`repeat` needs a list, found {describe(values.value)}")
-            self.shape = None
-        else:
+        if values is not None and isinstance(values.value, tuple):
             self._repeat(node, values.value)
+            return
+        if values is not None and not unknown_name(values, self.scope):
+            message = f"`repeat` needs a list, found {describe(values.value)}"
+            self.scope.collector.report("E401", values.span, message, notes=values.notes)
+        self._skim(node)
+
+    def _skim(self, node: ast.Repeat) -> None:
+        """Look for what is wrong with the items of a `repeat` whatever its values are."""
+        outside, names = self.scope, dict(self.names)
+        self._lose()
+        self.scope = outside.inside(dict.fromkeys(name.text for name in node.names))
+        self.items(node.items)
+        self.scope, self.names = outside, names
+        self._lose()
 
     def _repeat(self, node: ast.Repeat, values: Sequence[Located]) -> None:
         outside = self.scope
@@ -259,23 +307,27 @@ class _Walker:
     def _(self, node: ast.Layer) -> None:
         self.layers += 1
         name = node.name.text if node.name else f"l{self.layers}"
-        self._claim(name, node)
+        self._claim(name, self._title(node))
         candidates = [one for candidate in node.candidates for one in self._candidates(candidate)]
         activations = self._activations(node.activations)
         out = self._out_shape(node, name)
-        if out is None or self.shape is None:
-            self.shape = None
+        shape, self.shape = self.shape, out
+        if out is None or shape is None:
             return
-        placed = [self._placed(one, name, Site(self.shape, out)) for one in candidates if one is not None]
+        title = self._title(node)
+        placed = [None if one is None else self._placed(one, name, Site(shape, out), title) for one in candidates]
         sound = tuple(one for one in placed if one is not None)
-        stride = self.shape.height // out.height
-        self._add(LayerDraft(name, self.shape, out, stride, sound, activations, self._title(node)), out)
+        if len(sound) < len(candidates) or self.vague:
+            self.doubtful.add(name)
+        stride = shape.height // out.height
+        if stride > 1:
+            self.made["size"] = node.span
+        self._add(LayerDraft(name, shape, out, stride, sound, activations, title), out)
 
     def _title(self, node: ast.Layer) -> Span:
         return node.name.span if node.name else node.candidates[0].span
 
-    def _claim(self, name: str, node: ast.Layer) -> None:
-        span = self._title(node)
+    def _claim(self, name: str, span: Span) -> None:
         first = self.names.get(name)
         self.names.setdefault(name, span)
         if first == span:
@@ -288,20 +340,24 @@ class _Walker:
         channels = self._whole(node.channels, "channels")
         stride = 1 if node.stride is None else self._whole(node.stride, "stride")
         shape = self.shape
-        if channels is None or stride is None or shape is None:
+        self.vague = channels is None
+        if stride is None or shape is None:
             return None
         if shape.flat and stride > 1:
             assert node.stride is not None, "a stride above 1 was written"
-            self.scope.collector.report(
-                "E204", node.stride.span, f"`{name}` reads a vector, which has no positions to stride over"
+            message, notes = (
+                f"`{name}` reads a vector, which has no positions to stride over",
+                self._note("flatten", "flattened here"),
             )
-            return None
+            self.scope.collector.report("E204", node.stride.span, message, notes=notes)
+            stride = 1
         if shape.height % stride or shape.width % stride:
             assert node.stride is not None, "a stride above 1 was written"
             message = f"`stride` (={stride}) must divide the {shape.height}x{shape.width} map that `{name}` reads"
-            self.scope.collector.report("E201", node.stride.span, message)
+            notes = self._note("size", f"makes the map {shape.height}x{shape.width}")
+            self.scope.collector.report("E201", node.stride.span, message, notes=notes)
             return None
-        return attrs.evolve(shape, channels=channels, height=shape.height // stride, width=shape.width // stride)
+        return attrs.evolve(shape, channels=channels or 1, height=shape.height // stride, width=shape.width // stride)
 
     def _whole(self, node: ast.Expression, name: str) -> int | None:
         value = evaluate(node, self.scope)
@@ -337,11 +393,11 @@ class _Walker:
     def _candidate(self, value: Located) -> CandidateDraft | None:
         applied = value.value
         if not isinstance(applied, Applied):
-            self.scope.collector.report("E401", value.span, f"a candidate must be a kind, found {describe(applied)}")
+            message = f"a candidate must be a kind, found {describe(applied)}"
+            self.scope.collector.report("E401", value.span, message, notes=value.notes)
             return None
         if applied.name not in KINDS:
-            also = () if "-" in applied.name else self.scope.names
-            unknown("E302", "kind", applied.name, applied.name_span, KINDS, self.scope.collector, also=also)
+            self._unknown_kind(applied)
             return None
         kind = KINDS[applied.name]
         bound = bind(call_signature(kind), applied.arguments, value.span, self.scope)
@@ -350,14 +406,23 @@ class _Walker:
         scale = cast("float | None", bound.pop("init_scale", None))
         return CandidateDraft(kind, cast("dict[str, Value]", bound), scale, None, value.span)
 
-    def _placed(self, draft: CandidateDraft, layer: str, site: Site) -> CandidateDraft | None:
+    def _unknown_kind(self, applied: Applied) -> None:
+        called = bool(applied.arguments) or "-" in applied.name
+        if called or not self.scope.excuses(applied.name, KINDS):
+            also = () if "-" in applied.name else self.scope.names
+            unknown("E302", "kind", applied.name, applied.name_span, KINDS, self.scope.collector, also=also)
+
+    def _placed(self, draft: CandidateDraft, layer: str, site: Site, title: Span) -> CandidateDraft | None:
         refusal = draft.kind.refusal(site, draft.arguments)
         if refusal is None:
             return attrs.evolve(draft, arguments=completed(draft.kind, draft.arguments, site))
-        self._refuse(refusal, draft, layer)
+        notes = self._note(refusal.cause, _CAUSES[refusal.cause]) if refusal.cause else []
+        if draft.span.line != title.line or draft.span.source != title.source:
+            notes.insert(0, (title, f"`{layer}` reads {site.reads}"))
+        self._refuse(refusal, draft, layer, notes)
         return None
 
-    def _refuse(self, refusal: Refusal, draft: CandidateDraft, layer: str) -> None:
+    def _refuse(self, refusal: Refusal, draft: CandidateDraft, layer: str, notes: Sequence[tuple[Span, str]]) -> None:
         begun = self.started.span if self.started else draft.span
         line = f" on line {begun.line}" if begun.source == draft.span.source else ""
         end = attrs.evolve(begun, line=begun.end_line, column=begun.end_column)
@@ -368,5 +433,6 @@ class _Walker:
             f"`{draft.kind.name}` {message}",
             label=refusal.label,
             help=refusal.help.replace("{line}", line),
+            notes=notes,
             fix=Fix("lift the input", end, "\n  lift p4") if refusal.lift else None,
         )

@@ -10,7 +10,7 @@ import attrs
 
 from symdsl.analysis.expressions import unknown_name
 from symdsl.analysis.names import Scope, unknown
-from symdsl.analysis.values import Applied, Given, Located, describe, is_number
+from symdsl.analysis.values import Applied, Given, Located, Plain, describe, is_number
 from symdsl.catalog.signatures import (
     REQUIRED,
     Choice,
@@ -25,7 +25,7 @@ from symdsl.catalog.signatures import (
     Variant,
     Whole,
 )
-from symdsl.diagnostics import Span, listing
+from symdsl.diagnostics import Span, listing, suggest
 
 
 @attrs.frozen
@@ -53,16 +53,19 @@ def bind(signature: Signature, arguments: Sequence[Given], span: Span, scope: Sc
         Every argument with its value, defaults filled in, but for those without value or default; nothing if one is
         wrong, which is reported.
     """
-    placed = _placed(signature, arguments, scope)
-    if placed is None:
-        return None
+    bound, sound = bind_partly(signature, arguments, span, scope)
+    return bound if sound else None
+
+
+def bind_partly(signature: Signature, arguments: Sequence[Given], span: Span, scope: Scope) -> tuple[Arguments, bool]:
+    """As `bind`, but with whatever arguments are right, and whether all are."""
+    placed, sound = _placed(signature, arguments, scope)
     missing = [one.name for one in signature.parameters if one.default is REQUIRED and one.name not in placed]
-    if missing:
+    if missing and sound:
         scope.collector.report("E403", span, f"`{signature.name}` needs {listing(missing)}", help=_usage(signature))
     bound = {one.name: _value(one, placed.get(one.name), scope) for one in signature.parameters}
-    if missing or any(bound[name] is None for name in placed):
-        return None
-    return {name: value for name, value in bound.items() if value is not None}
+    complete = sound and not missing and all(bound[name] is not None for name in placed)
+    return {name: value for name, value in bound.items() if value is not None}, complete
 
 
 def _usage(signature: Signature) -> str:
@@ -78,7 +81,8 @@ def _usage_of(parameter: Parameter) -> str:
     return f"{parameter.name} = {written.lower() if isinstance(value, bool) else written}"
 
 
-def _placed(signature: Signature, arguments: Sequence[Given], scope: Scope) -> dict[str, Given] | None:
+def _placed(signature: Signature, arguments: Sequence[Given], scope: Scope) -> tuple[dict[str, Given], bool]:
+    """Arguments by parameter, and whether there was a parameter for each."""
     placed: dict[str, Given] = {}
     names = [_parameter_name(signature, index, one, scope) for index, one in enumerate(arguments)]
     sound = None not in names
@@ -87,7 +91,7 @@ def _placed(signature: Signature, arguments: Sequence[Given], scope: Scope) -> d
             notes = [(placed[name].span, "first time")]
             scope.collector.report("E308", one.span, f"`{name}` is given twice", label="second time", notes=notes)
             sound = False
-    return placed if sound else None
+    return placed, sound
 
 
 def _parameter_name(signature: Signature, index: int, argument: Given, scope: Scope) -> str | None:
@@ -102,6 +106,8 @@ def _parameter_name(signature: Signature, index: int, argument: Given, scope: Sc
     switch = _switch(signature, argument.value)
     if switch is not None:
         return switch
+    if _misspelt_switch(signature, index, argument, scope):
+        return None
     if index >= len(signature.parameters):
         count = len(signature.parameters)
         message = f"`{signature.name}` takes {_counted(count)}, found one more"
@@ -114,16 +120,33 @@ def _counted(count: int) -> str:
     return {0: "no arguments", 1: "one argument"}.get(count, f"at most {count} arguments")
 
 
-def _switch(signature: Signature, value: Located) -> str | None:
-    if not isinstance(value.value, Applied) or value.value.arguments:
-        return None
-    parameter = signature.parameter(value.value.name)
+def _switch(signature: Signature, value: Located | None) -> str | None:
+    name = None if value is None else _bare(value)
+    parameter = None if name is None else signature.parameter(name)
     return parameter.name if parameter is not None and isinstance(parameter.type, Switch) else None
+
+
+def _bare(value: Located) -> str | None:
+    """The name that a value is, if it is nothing else."""
+    return value.value.name if isinstance(value.value, Applied) and not value.value.arguments else None
+
+
+def _misspelt_switch(signature: Signature, index: int, argument: Given, scope: Scope) -> bool:
+    """Whether an argument by place is a word where none fits, but near to the name of a switch; then it is reported."""
+    name = None if argument.value is None else _bare(argument.value)
+    placed = signature.parameters[index : index + 1]
+    if name is None or any(isinstance(one.type, Choice | Variant) for one in placed):
+        return False
+    switches = [one.name for one in signature.parameters if isinstance(one.type, Switch)]
+    if suggest(name, switches) is None:
+        return False
+    unknown("E303", "argument", name, argument.span, signature.names, scope.collector, f" of `{signature.name}`")
+    return True
 
 
 def _value(parameter: Parameter, argument: Given | None, scope: Scope) -> BoundValue | None:
     if argument is not None:
-        return convert(argument.value, parameter.type, parameter.name, scope)
+        return None if argument.value is None else convert(argument.value, parameter.type, parameter.name, scope)
     if isinstance(parameter.type, Variant) and isinstance(parameter.default, str):
         return _default(parameter.type, parameter.default)
     return None if isinstance(parameter.default, Required) else parameter.default
@@ -190,7 +213,12 @@ def _(type: Real, found: Located, name: str, scope: Scope) -> BoundValue | None:
 def _(type: Quoted, found: Located, name: str, scope: Scope) -> BoundValue | None:
     if isinstance(found.value, str):
         return found.value
-    _wrong('a text in quotes, such as `"~/data"`', found, name, scope)
+    word = _bare(found)
+    if word is None or suggest(word, scope.names) is not None:
+        _wrong('a text in quotes, such as `"~/data"`', found, name, scope)
+    elif not scope.excuses(word, ()):
+        message = f"`{name}` must be a text in quotes, found `{word}`"
+        scope.collector.report("E401", found.span, message, help=f'write `"{word}"`')
     return None
 
 
@@ -200,7 +228,11 @@ def _(type: Switch, found: Located, name: str, scope: Scope) -> BoundValue | Non
         return True
     if isinstance(found.value, bool):
         return found.value
-    _wrong("`true` or `false`", found, name, scope)
+    word = _bare(found)
+    if word is None:
+        _wrong("`true` or `false`", found, name, scope)
+    else:
+        _unknown_option(name, word, found.span, ("true", "false"), scope)
     return None
 
 
@@ -208,11 +240,14 @@ def _(type: Switch, found: Located, name: str, scope: Scope) -> BoundValue | Non
 def _(type: Choice, found: Located, name: str, scope: Scope) -> BoundValue | None:
     value = found.value
     if not isinstance(value, Applied):
-        _wrong(f"one of {listing(type.options)}", found, name, scope)
+        _wrong(f"one of {listing(type.options)}", found, name, scope, _unquoted(value, type.options))
         return None
     if value.name in type.options and not value.arguments:
         return value.name
-    unknown("E406", f"value of `{name}`", value.name, value.name_span, type.options, scope.collector)
+    if value.name in type.options:
+        scope.collector.report("E403", found.span, f"`{value.name}` takes no arguments")
+    else:
+        _unknown_option(name, value.name, value.name_span, type.options, scope)
     return None
 
 
@@ -220,19 +255,29 @@ def _(type: Choice, found: Located, name: str, scope: Scope) -> BoundValue | Non
 def _(type: Variant, found: Located, name: str, scope: Scope) -> BoundValue | None:
     value = found.value
     if not isinstance(value, Applied):
-        _wrong(f"one of {listing(type.names)}", found, name, scope)
+        _wrong(f"one of {listing(type.names)}", found, name, scope, _unquoted(value, type.names))
         return None
     if value.name not in type.names:
-        unknown("E406", f"value of `{name}`", value.name, value.name_span, type.names, scope.collector)
+        _unknown_option(name, value.name, value.name_span, type.names, scope)
         return None
     arguments = bind(type.option(value.name), value.arguments, found.span, scope)
     return None if arguments is None else Bound(value.name, arguments)
 
 
-def _wrong(expected: str, found: Located, name: str, scope: Scope) -> None:
+def _unquoted(value: Plain, options: Sequence[str]) -> str:
+    """What to do about a text where a word is wanted."""
+    return f"write `{value}` without quotes" if isinstance(value, str) and value in options else ""
+
+
+def _unknown_option(name: str, word: str, span: Span, options: Sequence[str], scope: Scope) -> None:
+    if not scope.excuses(word, options):
+        unknown("E406", f"value of `{name}`", word, span, options, scope.collector)
+
+
+def _wrong(expected: str, found: Located, name: str, scope: Scope, help: str = "") -> None:
     if not unknown_name(found, scope):
         message = f"`{name}` must be {expected}, found {describe(found.value)}"
-        scope.collector.report("E401", found.span, message, notes=found.notes)
+        scope.collector.report("E401", found.span, message, help=help, notes=found.notes)
 
 
 def _outside(message: str, found: Located, scope: Scope) -> None:

@@ -15,7 +15,7 @@ class Given:
     """An argument as given in a call."""
 
     name: Word | None
-    value: Located
+    value: Located | None
     span: Span
 
 

@@ -95,7 +95,21 @@ class Binary:
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
-Expression: TypeAlias = Number | Text | Flag | Call | List | Tuple | Negative | Binary
+@attrs.frozen
+class Unread:
+    """What could not be read, which is reported; only trees of texts with errors have it.
+
+    Attributes:
+        what: the word of the language that it begins with, if it does.
+        name: what it was to define, if that can be told.
+    """
+
+    what: str = ""
+    name: Word | None = None
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+Expression: TypeAlias = Number | Text | Flag | Call | List | Tuple | Negative | Binary | Unread
 
 
 @attrs.frozen
@@ -203,7 +217,7 @@ class Flatten:
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
-Item: TypeAlias = Input | Lift | Layer | Repeat | Project | Pool | Flatten
+Item: TypeAlias = Input | Lift | Layer | Repeat | Project | Pool | Flatten | Unread
 
 
 @attrs.frozen
@@ -273,7 +287,7 @@ class Search:
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
-Statement: TypeAlias = Let | Import | Data | Network | Instance | Priors | Search
+Statement: TypeAlias = Let | Import | Data | Network | Instance | Priors | Search | Unread
 
 
 @attrs.frozen

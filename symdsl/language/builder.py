@@ -2,65 +2,78 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from lark import Token, Tree
 
-from symdsl.diagnostics import Span
+from symdsl.diagnostics import Collector, Span
 from symdsl.language import ast
+from symdsl.language.spans import token_span
 
 _DEEPEST = 150
 _MOST_DIGITS = 40
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
-_EXPRESSIONS = (ast.Number, ast.Text, ast.Flag, ast.Call, ast.List, ast.Tuple, ast.Negative, ast.Binary)
-_ITEMS = (ast.Input, ast.Lift, ast.Layer, ast.Repeat, ast.Project, ast.Pool, ast.Flatten)
+_EXPRESSIONS = (ast.Number, ast.Text, ast.Flag, ast.Call, ast.List, ast.Tuple, ast.Negative, ast.Binary, ast.Unread)
+_ITEMS = (ast.Input, ast.Lift, ast.Layer, ast.Repeat, ast.Project, ast.Pool, ast.Flatten, ast.Unread)
 
 
-class MalformedError(Exception):
-    """Text that fits the grammar but cannot be a tree."""
+class _TooDeepError(Exception):
+    """A statement, or a value alone, that nests too deep; at `span` it does."""
 
-    def __init__(self, code: str, span: Span, message: str, help: str = "") -> None:
-        self.code, self.span, self.help = code, span, help
-        super().__init__(message)
-
-
-def token_span(token: Token, source: str) -> Span:
-    """Where a token is."""
-    line, column = token.line or 1, token.column or 1
-    return Span(source, line, column, token.end_line or line, token.end_column or column + len(token))
+    def __init__(self, span: Span) -> None:
+        self.span = span
+        super().__init__("this is nested too deep to read")
 
 
-def build(tree: Tree[Token], source: str) -> Any:
+def build(tree: Tree[Token], source: str, collector: Collector) -> Any:
     """The node of a parse tree.
 
     Args:
-        tree: of any rule.
+        tree: of a program or of an expression.
         source: name of the text in spans.
-
-    Raises:
-        MalformedError: where it nests too deep, or a number or a text cannot be read.
+        collector: receives what nests too deep, and numbers and texts that cannot be read; an `Unread` is in their
+            place.
     """
-    return _Builder(source).build(tree)
+    return _Builder(source, collector).whole(tree)
 
 
 class _Builder:
     """One method for each rule of the grammar; a method gets the built children, tokens included."""
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, collector: Collector) -> None:
         self._source = source
+        self._collector = collector
 
-    def build(self, node: Tree[Token] | Token, depth: int = 0) -> Any:
+    def whole(self, tree: Tree[Token]) -> Any:
+        if tree.data == "program":
+            return self.program([self._bounded(child) for child in tree.children])
+        return self._bounded(tree)
+
+    def _bounded(self, node: Tree[Token] | Token) -> Any:
+        try:
+            return self._build(node, 1)
+        except _TooDeepError as error:
+            self._collector.report("E105", error.span, str(error), help="name a part of it with `let`")
+            assert isinstance(node, Tree), "a token does not nest"
+            return self._left_out(node)
+
+    def _left_out(self, tree: Tree[Token]) -> Any:
+        first, second = (*itertools.islice(_tokens(tree), 2), None)[:2]
+        assert first is not None, "what nests has tokens"
+        name = self._word(second) if second is not None and second.type == "NAME" else None
+        return self._gap(str(first), name, token_span(first, self._source))
+
+    def _build(self, node: Tree[Token] | Token, depth: int) -> Any:
         if isinstance(node, Token):
             return node
         if depth > _DEEPEST:
-            token = next(node.scan_values(lambda value: isinstance(value, Token)))
-            help = "name a part of it with `let`"
-            raise MalformedError("E105", token_span(token, self._source), "this is nested too deep to read", help)
-        children = [self.build(child, depth + 1) for child in node.children]
+            raise _TooDeepError(token_span(next(_tokens(node)), self._source))
+        children = [self._build(child, depth + 1) for child in node.children]
         return _RULES[str(node.data)](self, children)
 
     def _span(self, children: list[Any]) -> Span:
@@ -74,6 +87,21 @@ class _Builder:
     def _word(self, token: Token) -> ast.Word:
         return ast.Word(str(token), token_span(token, self._source))
 
+    # what could not be read
+
+    def unread(self, children: list[Any]) -> ast.Statement:
+        (token,) = children
+        word, _, name = str(token).partition(" ")
+        span = token_span(token, self._source)
+        return self._gap(word, ast.Word(name, span) if name else None, span)
+
+    def _gap(self, word: str, name: ast.Word | None, span: Span) -> ast.Let | ast.Unread:
+        gap = ast.Unread(word, name, span)
+        return ast.Let(name, gap, span) if word == "let" and name is not None else gap
+
+    def missing(self, children: list[Any]) -> ast.Unread:
+        return ast.Unread(span=self._span(children))
+
     # statements
 
     def program(self, children: list[Any]) -> ast.Program:
@@ -83,8 +111,9 @@ class _Builder:
         _, name, _, value = children
         return ast.Let(self._word(name), value, self._span(children))
 
-    def import_(self, children: list[Any]) -> ast.Import:
-        return ast.Import(self.text(children[1:]), self._span(children))
+    def import_(self, children: list[Any]) -> ast.Import | ast.Unread:
+        path, span = self.text(children[1:]), self._span(children)
+        return ast.Import(path, span) if isinstance(path, ast.Text) else ast.Unread("import", None, span)
 
     def data(self, children: list[Any]) -> ast.Data:
         return ast.Data(_only(children, ast.Call), self._span(children))
@@ -107,15 +136,23 @@ class _Builder:
     def priors(self, children: list[Any]) -> ast.Priors:
         return ast.Priors(_only(children, ast.Rule), self._span(children))
 
-    def rule(self, children: list[Any]) -> ast.Rule:
-        return ast.Rule(children[0], children[2], children[0][0].span.until(children[2].span))
+    def rule(self, children: list[Any]) -> ast.Rule | ast.Unread:
+        selector, _, prior = children
+        span = selector[0].span.until(prior.span)
+        sound = all(isinstance(part, ast.Pattern) for part in selector)
+        return ast.Rule(selector, prior, span) if sound else ast.Unread(span=span)
 
-    def selector(self, children: list[Any]) -> tuple[ast.Pattern, ...]:
-        return _only(children, ast.Pattern)
+    def selector(self, children: list[Any]) -> tuple[ast.Pattern | ast.Unread, ...]:
+        return _only(children, ast.Pattern, ast.Unread)
 
-    def pattern(self, children: list[Any]) -> ast.Pattern:
-        text = "".join(str(child) for child in children if isinstance(child, Token))
-        return ast.Pattern(text, _arguments(children), self._span(children))
+    def pattern(self, children: list[Any]) -> ast.Pattern | ast.Unread:
+        words = [child for child in children if isinstance(child, Token)]
+        apart = next((after for before, after in itertools.pairwise(words) if before.end_pos != after.start_pos), None)
+        if apart is not None:
+            span = token_span(apart, self._source)
+            self._collector.report("E104", span, f"expected `.` or `~`, found `{apart}`")
+            return ast.Unread(span=span)
+        return ast.Pattern("".join(words), _arguments(children), self._span(children))
 
     def search(self, children: list[Any]) -> ast.Search:
         return ast.Search(_only(children, ast.Setting), self._span(children))
@@ -163,7 +200,7 @@ class _Builder:
 
     def repeat(self, children: list[Any]) -> ast.Repeat:
         names = next(child for child in children if isinstance(child, _Names))
-        return ast.Repeat(children[1], names.words, names.unpack, _only(children, *_ITEMS), self._span(children))
+        return ast.Repeat(children[1], names.words, names.unpack, _only(children[2:], *_ITEMS), self._span(children))
 
     def names(self, children: list[Any]) -> _Names:
         words = tuple(self._word(child) for child in children if child.type == "NAME")
@@ -171,23 +208,26 @@ class _Builder:
 
     # expressions
 
-    def number(self, children: list[Any]) -> ast.Number:
+    def number(self, children: list[Any]) -> ast.Number | ast.Unread:
         (token,) = children
         span = token_span(token, self._source)
         if len(token) > _MOST_DIGITS:
-            raise MalformedError("E404", span, f"a number of {len(token)} digits is too long to read")
+            self._collector.report("E404", span, f"a number of {len(token)} digits is too long to read")
+            return ast.Unread(span=span)
         value = int(token) if token.isdecimal() else float(token)
         if value > 2**63 - 1 and (isinstance(value, int) or value == float("inf")):
-            raise MalformedError("E404", span, f"`{token}` overflows")
+            self._collector.report("E404", span, f"`{token}` overflows")
+            return ast.Unread(span=span)
         return ast.Number(value, span)
 
-    def text(self, children: list[Any]) -> ast.Text:
+    def text(self, children: list[Any]) -> ast.Text | ast.Unread:
         (token,) = children
         span = token_span(token, self._source)
         unknown = [mark for mark in _ESCAPE.findall(token[1:-1]) if mark not in _ESCAPES]
         if unknown:
             help = f"write `\\\\{unknown[0]}` for a backslash"
-            raise MalformedError("E104", span, f"`\\{unknown[0]}` stands for nothing in a text", help)
+            self._collector.report("E104", span, f"`\\{unknown[0]}` stands for nothing in a text", help=help)
+            return ast.Unread(span=span)
         return ast.Text(_ESCAPE.sub(lambda match: _ESCAPES[match[1]], token[1:-1]), span)
 
     def flag(self, children: list[Any]) -> ast.Flag:
@@ -246,6 +286,17 @@ class _Stride:
 class _Names:
     def __init__(self, words: tuple[ast.Word, ...], unpack: bool, span: Span) -> None:
         self.words, self.unpack, self.span = words, unpack, span
+
+
+def _tokens(tree: Tree[Token]) -> Iterator[Token]:
+    """The tokens of a tree in order, however deep it is."""
+    open: list[Tree[Token] | Token] = [tree]
+    while open:
+        node = open.pop()
+        if isinstance(node, Token):
+            yield node
+        else:
+            open += reversed(node.children)
 
 
 def _only(children: list[Any], *kinds: type) -> tuple[Any, ...]:

@@ -26,6 +26,7 @@ _WHERE_ACCEPTED = (
     (frozenset({"ARROW"}), "`->` and the number of channels"),
     (frozenset({"TILDE", "STAR"}), "`~` and a prior"),
     (frozenset({"DOT", "STAR"}), "`.` and a kind, as in `l1.CONV`"),
+    (frozenset({"TILDE", "DOT"}), "`~` and a prior"),
     (frozenset({"AS"}), "`as` and a name for the value"),
     (frozenset({"COLON"}), "`:` and the kinds the layer may take"),
     (frozenset({"NUMBER", "TRUE"}), "a value"),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 
-from symdsl.diagnostics import Collector, Span
+from symdsl.diagnostics import Collector, Fix, Span, suggest
 from symdsl.language import ast
 from symdsl.language.parser import parse_program
 
 _LARGEST = 10 * 1024 * 1024
+_MOST_LISTED = 1000
 
 
 def read_file(path: Path, source: str, collector: Collector) -> ast.Program | None:
@@ -22,7 +25,8 @@ def read_file(path: Path, source: str, collector: Collector) -> ast.Program | No
         collector: receives every error.
 
     Returns:
-        One tree without imports, or nothing if a file could not be read or parsed.
+        One tree without imports, with an `Unread` in place of what could not be read, which is reported; or nothing
+        if that is all.
     """
     text = read_text(path, source, collector)
     return None if text is None else inline(text, source, path, collector)
@@ -66,14 +70,19 @@ class _Inliner:
         if not isinstance(statement, ast.Import):
             return (statement,)
         target = self._target(statement.path, path, chain)
-        if target is None or target.resolve() in self.done:
+        if path is None or target is None:
+            return (ast.Unread("import", None, statement.span),)
+        if target.resolve() in self.done:
             return ()
-        text = _read(target, statement.path.span, self.collector)
+        program = self._imported(target, statement.path.span, path.parent, chain)
+        return program.statements if program else (ast.Unread("import", None, statement.span),)
+
+    def _imported(self, target: Path, span: Span, relative_to: Path, chain: tuple[Path, ...]) -> ast.Program | None:
+        text = _read(target, span, self.collector, relative_to)
         if text is None:
-            return ()
+            return None
         self.done.add(target.resolve())
-        program = self.program(text, _shown(target), target, chain)
-        return program.statements if program else ()
+        return self.program(text, _shown(target), target, chain)
 
     def _target(self, written: ast.Text, path: Path | None, chain: tuple[Path, ...]) -> Path | None:
         report = self.collector.report
@@ -102,8 +111,8 @@ def _shown(path: Path) -> str:
     return path.as_posix()
 
 
-def _read(path: Path, span: Span, collector: Collector) -> str | None:
-    """The text of a file, or nothing and a diagnostic at `span`."""
+def _read(path: Path, span: Span, collector: Collector, importing: Path | None = None) -> str | None:
+    """The text of a file, or nothing and a diagnostic at `span`; `importing` is the folder of the file that asks."""
     try:
         if path.is_dir():
             collector.report("E101", span, f"`{path}` is a folder, not a file")
@@ -113,13 +122,41 @@ def _read(path: Path, span: Span, collector: Collector) -> str | None:
             return None
         content = path.read_bytes()
     except FileNotFoundError:
-        collector.report("E101", span, f"there is no file `{path}`")
+        _report_missing(path, span, collector, importing)
         return None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         collector.report("E101", span, f"`{path}` cannot be read: {reason}")
         return None
     return _decoded(content, path, span, collector)
+
+
+def _report_missing(path: Path, span: Span, collector: Collector, importing: Path | None) -> None:
+    found = _nearest(path)
+    near = "" if found is None else (found.relative_to(importing) if importing else found).as_posix()
+    help = f"did you mean `{near}`?" if near else ""
+    fix = Fix(f"replace by `{near}`", span, f'"{near}"') if near and importing else None
+    collector.report("E101", span, f"there is no file `{path.as_posix()}`", help=help, fix=fix)
+
+
+def _nearest(path: Path) -> Path | None:
+    """The spec file that was likely meant: of the same folder, or of a folder beside it whose name is near."""
+    folder = path.parent
+    if not folder.is_dir():
+        beside = _named(folder.parent, Path.is_dir)
+        other = suggest(folder.name, beside)
+        folder = beside[other] if other else folder
+    specs = _named(folder, lambda one: one.suffix == ".sym")
+    near = suggest(path.name, specs)
+    return specs[near] if near else None
+
+
+def _named(folder: Path, wanted: Callable[[Path], bool]) -> dict[str, Path]:
+    """What is in a folder, if it can be listed, by name."""
+    try:
+        return {one.name: one for one in itertools.islice(folder.iterdir(), _MOST_LISTED) if wanted(one)}
+    except OSError:
+        return {}
 
 
 def _decoded(content: bytes, path: Path, span: Span, collector: Collector) -> str | None:

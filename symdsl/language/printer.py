@@ -189,6 +189,8 @@ def expression(node: ast.Expression, level: int = 0) -> str:
             return _bound(f"-{expression(operand, _UNARY)}", _UNARY, level)
         case ast.Binary():
             return _binary(node, level)
+        case ast.Unread():
+            raise TypeError(f"`node` (={node!r}) must have been read")
 
 
 def _binary(node: ast.Binary, level: int) -> str:

@@ -33,7 +33,7 @@ def said(tmp_path: Path, text: str) -> list[str]:
     return [f"{one.code} {one.span.line}" for one in check(path)]
 
 
-@pytest.mark.parametrize("text", [RIGHT, "let a = 1", "network one(a) {\n  input image(a, 1, 1)\n}\n"])
+@pytest.mark.parametrize("text", [RIGHT, "let a = 1", "network one(a) {\n  input image(a, 1, 1)\n  flatten\n}\n"])
 def test_a_right_library_is_accepted(tmp_path: Path, text: str) -> None:
     assert said(tmp_path, text) == []
 
@@ -52,7 +52,7 @@ def test_a_right_library_is_accepted(tmp_path: Path, text: str) -> None:
         ("FC, CONV", "FC, CNV", ["E301 3"]),
         ("let kernel = 3", "let kernel = kernel", ["E309 2"]),
         ("flatten", "lift p5", ["E305 13"]),
-        ("network block(", "network block(a) { input image(1, 1, 1) }\nnetwork block(", ["E308 6"]),
+        ("network block(", "network block(a) { input image(1, 1, 1) flatten }\nnetwork block(", ["E308 6"]),
     ],
 )
 def test_what_is_wrong_whatever_the_parameters_is_said(

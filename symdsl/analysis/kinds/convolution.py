@@ -39,15 +39,16 @@ def _conv_preserves(site: Site) -> tuple[str, ...]:
 def conv_refusal(site: Site, arguments: Arguments) -> Refusal | None:
     """Why a kernel cannot be moved over the map that is read."""
     if site.reads.flat:
-        help = "move the layer before `flatten`, or use `FC`"
-        return Refusal("E204", "needs an image, but `{layer}` reads a vector", "has no positions", help)
+        message, help = "needs an image, but `{layer}` reads a vector", "move the layer before `flatten`, or use `FC`"
+        return Refusal("E204", message, "has no positions", help, cause="flatten")
     kernel, limit = kernel_of(arguments), kernel_limit(site.reads)
     if kernel % 2 == 0:
         return Refusal("E202", f"needs an odd kernel, found `k` (={kernel})", "has no centre", f"write {kernel + 1}")
     if kernel > limit:
         size = f"{site.reads.height}x{site.reads.width}"
         message = f"with `k` (={kernel}) is too large for the {size} map that `{{layer}}` reads"
-        return Refusal("E202", message, "wraps round more than once", f"the largest kernel for this map is {limit}")
+        help = f"the largest kernel for this map is {limit}"
+        return Refusal("E202", message, "wraps round more than once", help, cause="size")
     return None
 
 

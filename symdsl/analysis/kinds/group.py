@@ -39,7 +39,7 @@ def _group_refusal(site: Site, arguments: Arguments) -> Refusal | None:
         return Refusal("E203", message, "acts on a group", help, lift=True)
     if arguments.get("group", site.reads.group) != site.reads.group:
         message = f"acts on `{group}`, but `{{layer}}` reads a map lifted to `{site.reads.group}`"
-        return Refusal("E203", message, "another group", "leave `group` out")
+        return Refusal("E203", message, "another group", "leave `group` out", cause="lift")
     return conv_refusal(site, arguments)
 
 

@@ -39,13 +39,23 @@ class Tensor:
 
 @attrs.frozen
 class Refusal:
-    """Why a kind cannot stand at a site: a code, `message` (said after the kind's name), and what to do."""
+    """Why a kind cannot stand at a site.
+
+    Attributes:
+        code: of the diagnostic.
+        message: said after the kind's name; `{layer}` stands for the layer.
+        label: under the kind.
+        help: what to do; `{line}` stands for where the input is.
+        lift: whether lifting the input would help.
+        cause: what an earlier item did to the map that the kind cannot live with: `size`, `lift` or `flatten`.
+    """
 
     code: str
     message: str
     label: str
     help: str
     lift: bool = False
+    cause: str = ""
 
 
 @attrs.frozen

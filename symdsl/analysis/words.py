@@ -1,0 +1,19 @@
+"""Words that can stand in values without being defined: kinds, priors, and choices of the search."""
+
+from __future__ import annotations
+
+from symdsl.analysis.kinds import KINDS
+from symdsl.catalog.networks import NORMAL
+from symdsl.catalog.searches import SEARCH
+
+_OTHERS = (NORMAL.name, *NORMAL.words(), *SEARCH.words())
+
+
+def is_word(name: str) -> bool:
+    """Whether a name is such a word."""
+    return name in _OTHERS or name in KINDS
+
+
+def words() -> tuple[str, ...]:
+    """All of them."""
+    return (*KINDS, *_OTHERS)

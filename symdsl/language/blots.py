@@ -1,0 +1,58 @@
+"""Marks that mean nothing in the language: put together, and explained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lark import Token
+
+_TO_END_OF_LINE = frozenset('"#')
+_ADVICE = {
+    "'": 'a text stands between `"`',
+    "#": "a comment begins with `//`",
+    ";": "the end of a line is enough",
+    "|": "write `|>`",
+    "&": "kinds are joined by `+`",
+}
+
+
+def blotted(tokens: Iterable[Token]) -> list[Token]:
+    """Tokens with neighbouring unreadable ones as one; a quote or a `#` takes the rest of its line along."""
+    joined: list[Token] = []
+    for token in tokens:
+        if joined and _belongs(joined[-1], token):
+            joined[-1] = _together(joined[-1], token)
+        else:
+            joined.append(token)
+    return joined
+
+
+def complaint(token: Token) -> tuple[str, str] | None:
+    """What to say about an unreadable token, and what to do about it; nothing for others."""
+    if token.type != "UNREADABLE":
+        return None
+    if token.startswith('"'):
+        return 'this text has no end: expected `"` on the same line', ""
+    mark = token[0] if token[0] in _ADVICE else str(token)
+    shown = mark if mark.isprintable() else " ".join(f"U+{ord(character):04X}" for character in mark)
+    advice = "names are made of the letters A to Z, digits and `_`" if mark.isalpha() else _ADVICE.get(mark, "")
+    return f"`{shown}` means nothing here", advice
+
+
+def _belongs(blot: Token, token: Token) -> bool:
+    if blot.type != "UNREADABLE" or blot.line != token.line:
+        return False
+    return blot[0] in _TO_END_OF_LINE or (token.type == "UNREADABLE" and blot.end_column == token.column)
+
+
+def _together(blot: Token, token: Token) -> Token:
+    return Token(
+        "UNREADABLE",
+        f"{blot}{token}",
+        blot.start_pos,
+        blot.line,
+        blot.column,
+        token.end_line,
+        token.end_column,
+        token.end_pos,
+    )
