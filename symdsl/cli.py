@@ -25,11 +25,13 @@ from symdsl.diagnostics import (
     render_github,
     render_json,
     render_text,
+    wants_colour,
 )
 from symdsl.progress import discard_unwritable, observer
 from symdsl.views import BINARY, NETWORK_VIEWS, RUN_VIEWS, json_bytes
 
 if TYPE_CHECKING:
+    from symdsl.analysis.overrides import Override
     from symdsl.runner.searching import Objective
     from symdsl.spec import Spec
 
@@ -67,8 +69,8 @@ class _Commands(click.RichGroup):
 
 def _tell(diagnostics: Sequence[Diagnostic]) -> None:
     if diagnostics:
-        colour = sys.stderr.isatty() and "NO_COLOR" not in os.environ
-        click.echo(render_text(diagnostics, colour), err=True)
+        colour = wants_colour(sys.stderr.isatty(), os.environ)
+        click.echo(render_text(diagnostics, colour), err=True, color=colour)
 
 
 def _fail(reason: str) -> NoReturn:
@@ -83,17 +85,18 @@ def _device(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     return value
 
 
-def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
-    settings: dict[str, str] = {}
-    for value in values:
-        name, equals, content = (part.strip() for part in value.partition("="))
-        if not (name and equals and content):
-            raise click.BadParameter(f"`{value}` must have the form K=V", ctx, param)
-        settings[name] = content
-    return settings
+def _settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Override]:
+    """What is to be set, by key; of two for one key the later counts."""
+    from symdsl.analysis.overrides import Override
+
+    try:
+        settings = [Override.parse(value, number) for number, value in enumerate(values, start=1)]
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
+    return {one.key: one for one in settings}
 
 
-def _data_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+def _data_settings(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Override]:
     settings = _settings(ctx, param, values)
     for name in settings:
         if name.partition(".")[0] != "data":
@@ -144,14 +147,15 @@ def main() -> None:
     help="How diagnostics are shown.",
 )
 @click.option("--strict", is_flag=True, help="Count warnings as errors.")
-def check(specs: tuple[Path, ...], format: str, strict: bool) -> None:
+@_set_option
+def check(specs: tuple[Path, ...], format: str, strict: bool, settings: Mapping[str, Override]) -> None:
     """Say what is wrong with specs, and where.
 
     A library, a file of networks and `let`s for others to import, is checked as far as it goes on its own.
     """
     from symdsl import spec
 
-    found = [diagnostic for path in specs for diagnostic in spec.check(path)]
+    found = [diagnostic for path in specs for diagnostic in spec.check(path, settings)]
     _REPORTS[format](found)
     if any(strict or diagnostic.severity == "error" for diagnostic in found):
         sys.exit(SPEC_WRONG)
@@ -271,7 +275,7 @@ def new(name: str) -> None:
 @click.option("-o", "--output", type=_PATH, help="Write to this file, not to standard output.")
 @_set_option
 @click.option("--device", callback=_device, metavar="DEVICE", help="Also time one batch there: auto, cpu or cuda[:n].")
-def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, str], device: str | None) -> None:
+def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, Override], device: str | None) -> None:
     """Show what a network costs and what it is equivariant to, per layer and candidate."""
     loaded = _load(spec, settings)
     measured = _probe(loaded, device) if device else {}
@@ -286,7 +290,7 @@ def _probe(spec: Spec, device: str) -> Mapping[str, Any]:
     return probe(spec, device)
 
 
-def _load(path: Path, settings: Mapping[str, str], quiet: bool = False) -> Spec:
+def _load(path: Path, settings: Mapping[str, Override], quiet: bool = False) -> Spec:
     from symdsl import spec
 
     loaded = spec.load(path, settings)
@@ -311,19 +315,24 @@ class _Request:
     device: str
     out: Path | None
     resume: Path | None
-    settings: dict[str, str]
+    settings: dict[str, Override]
     seed: int | None
     quiet: bool
     as_json: bool
 
     @property
-    def overrides(self) -> dict[str, str]:
+    def overrides(self) -> dict[str, Override]:
         """What the command line says instead of the spec."""
-        return self.settings if self.seed is None else {**self.settings, "search.seed": str(self.seed)}
+        from symdsl.analysis.overrides import Override
+
+        if self.seed is None:
+            return self.settings
+        last = max((one.number for one in self.settings.values()), default=0)
+        return {**self.settings, "search.seed": Override.parse(f"search.seed={self.seed}", last + 1)}
 
     def resumption(self, command: str, folder: Path) -> str:
         """The command that goes on with an interrupted run."""
-        settings = [word for item in self.overrides.items() for word in ("--set", "=".join(item))]
+        settings = [word for one in self.overrides.values() for word in ("--set", f"{one.key}={one.value}")]
         device = ["--device", self.device] if self.device != "auto" else []
         return shlex.join(["symdsl", command, str(self.spec), *settings, *device, "--resume", str(folder)])
 
@@ -335,7 +344,7 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--out", type=_PATH, help="Folder of the run, new or empty; by default a new one under runs/."),
         click.option("--resume", type=_PATH, help="Go on with the unfinished run in this folder."),
         _set_option,
-        click.option("--seed", type=click.IntRange(min=0), help="Use this seed, not the spec's."),
+        click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Use this seed, not the spec's."),
         click.option("--quiet", is_flag=True, help="No progress and no warnings; only the result, and errors."),
         _json_option,
     )
@@ -431,7 +440,7 @@ def show(run: Path, emit: str, output: Path | None) -> None:
 )
 @_device_option
 @_json_option
-def eval(run: Path, settings: dict[str, str], device: str, as_json: bool) -> None:
+def eval(run: Path, settings: dict[str, Override], device: str, as_json: bool) -> None:
     """Measure the network of a finished run on its test data, or on others."""
     from symdsl.runner import evaluate
 

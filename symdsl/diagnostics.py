@@ -16,7 +16,14 @@ _Paint = Callable[[str, str], str]
 
 _TAB = 4
 _LONGEST_LINE = 160
+_HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
+"""Categories of characters without a width of their own: controls, joiners, marks of direction, separators of lines."""
+_LONGEST_QUOTED = 40
 _GUTTER = 4
+_NO_FILE = ("--", "<")
+"""How names of sources begin that are no files: options of the command line, and texts."""
+_JAMO = range(0x1160, 0x1200)
+"""Vowels and final consonants of Korean, drawn into the syllable before them."""
 
 
 @attrs.frozen
@@ -179,7 +186,26 @@ def listing(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
+def shortened(text: str) -> str:
+    """A text that may come from anywhere, short enough to be part of a sentence."""
+    return text if len(text) <= _LONGEST_QUOTED else f"{text[: _LONGEST_QUOTED - 3]}..."
+
+
 # ---------------------------------------------------------------- rendering
+
+
+def wants_colour(terminal: bool, environment: Mapping[str, str]) -> bool:
+    """Whether to use colours: on terminals that have them, unless `NO_COLOR` or `FORCE_COLOR` says otherwise.
+
+    Args:
+        terminal: whether the output is one.
+        environment: variables of the process; an empty one counts as none.
+    """
+    if environment.get("NO_COLOR"):
+        return False
+    if environment.get("FORCE_COLOR"):
+        return True
+    return terminal and environment.get("TERM") != "dumb"
 
 
 def render_text(diagnostics: Iterable[Diagnostic], colour: bool = False) -> str:
@@ -211,12 +237,13 @@ def record(diagnostic: Diagnostic) -> dict[str, object]:
         "filename": diagnostic.span.source,
         "location": _start(diagnostic.span),
         "end_location": _end(diagnostic.span),
+        "notes": [_note_record(note) for note in diagnostic.notes],
         "fix": _fix_record(diagnostic.fix),
     }
 
 
 def render_github(diagnostics: Iterable[Diagnostic]) -> str:
-    """Diagnostics as GitHub workflow annotations, one a line."""
+    """Diagnostics as GitHub workflow annotations, one a line; those about no file say in words where they are."""
     return "\n".join(_annotation(one) for one in diagnostics)
 
 
@@ -226,6 +253,15 @@ def _start(span: Span) -> dict[str, int]:
 
 def _end(span: Span) -> dict[str, int]:
     return {"line": span.end_line, "column": span.end_column}
+
+
+def _note_record(note: Place) -> dict[str, object]:
+    return {
+        "message": note.label,
+        "filename": note.span.source,
+        "location": _start(note.span),
+        "end_location": _end(note.span),
+    }
 
 
 def _fix_record(fix: Fix | None) -> dict[str, object] | None:
@@ -242,10 +278,12 @@ def _fix_record(fix: Fix | None) -> dict[str, object] | None:
 
 def _annotation(one: Diagnostic) -> str:
     span = one.span
-    message = _escape(f"{one.message}. {one.help}" if one.help else one.message)
+    message = f"{one.message}. {one.help}" if one.help else one.message
+    if span.source.startswith(_NO_FILE):
+        return f"::{one.severity} title={one.code}::{_escape(f'{span}: {message}')}"
     where = f"file={_escape_property(span.source)},line={span.line},col={span.column}"
     end = f"endLine={span.end_line},endColumn={span.end_column}"
-    return f"::{one.severity} {where},{end},title={one.code}::{message}"
+    return f"::{one.severity} {where},{end},title={one.code}::{_escape(message)}"
 
 
 def _escape(text: str) -> str:
@@ -268,12 +306,12 @@ def _painted(style: str, text: str) -> str:
 
 
 def _render_one(one: Diagnostic, paint: _Paint) -> str:
-    lines = [f"{paint(one.severity, f'{one.severity}[{one.code}]')}: {one.message}"]
+    lines = [f"{paint(one.severity, f'{one.severity}[{one.code}]')}: {_visible(one.message)}"]
     lines += _render_place(one.place, "-->", "^", one.severity, paint)
     for note in one.notes:
         lines += _render_place(note, ":::", "-", "note", paint)
     if one.help:
-        lines.append(f"{' ' * (_GUTTER + 1)}{paint('gutter', '=')} help: {one.help}")
+        lines.append(f"{' ' * (_GUTTER + 1)}{paint('gutter', '=')} help: {_visible(one.help)}")
     return "\n".join(lines)
 
 
@@ -281,9 +319,9 @@ def _render_place(place: Place, arrow: str, mark: str, style: str, paint: _Paint
     shown, before, under = _excerpt(place)
     number = paint("gutter", f"{place.span.line:>{_GUTTER}} |")
     bar = paint("gutter", f"{'':>{_GUTTER}} |")
-    label = f" {place.label}" if place.label else ""
+    label = f" {_visible(place.label)}" if place.label else ""
     return [
-        f"  {paint('gutter', arrow)} {place.span}",
+        f"  {paint('gutter', arrow)} {_visible(str(place.span))}",
         f"{number} {shown}".rstrip(),
         f"{bar} {' ' * before}{paint(style, mark * under)}{label}",
     ]
@@ -306,13 +344,14 @@ def _excerpt(place: Place) -> tuple[str, int, int]:
 
 
 def _visible(text: str, column: int = 0) -> str:
-    """The text with tabs as spaces and other control characters as a replacement mark."""
+    """The text with tabs as spaces, and a mark for every character that a terminal does not show or obeys."""
     shown = ""
     for character in text:
         if character == "\t":
             shown += " " * (_TAB - (column + _width(shown)) % _TAB)
         else:
-            shown += "\N{REPLACEMENT CHARACTER}" if unicodedata.category(character)[0] == "C" else character
+            hidden = unicodedata.category(character) in _HIDDEN
+            shown += "\N{REPLACEMENT CHARACTER}" if hidden else character
     return shown
 
 
@@ -322,6 +361,6 @@ def _width(text: str) -> int:
 
 
 def _character_width(character: str) -> int:
-    if unicodedata.combining(character) or unicodedata.category(character) in ("Mn", "Me", "Cf"):
+    if unicodedata.category(character) in ("Mn", "Me") or ord(character) in _JAMO:
         return 0
     return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1

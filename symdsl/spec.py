@@ -76,11 +76,17 @@ def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spe
     return _checked(program, Path(path).stem, overrides, collector)
 
 
-def check(path: str | Path) -> tuple[Diagnostic, ...]:
-    """Everything there is to say about a spec file, or about a library: a file of networks for others to import."""
+def check(path: str | Path, overrides: Mapping[str, object] | None = None) -> tuple[Diagnostic, ...]:
+    """Everything there is to say about a spec file, or about a library: a file of networks for others to import.
+
+    Args:
+        path: the file.
+        overrides: as in `load`.
+    """
     collector = Collector()
     program = read_file(Path(path), str(path), collector)
     if program is not None:
+        program = apply_overrides(program, _given(overrides), collector)
         if is_library(program):
             check_library(program, collector)
         else:
@@ -100,9 +106,12 @@ def _checked(
     if program is None:
         collector.raise_errors()
     assert program is not None, "without a tree there is an error"
-    given = [Override.of(key, value) for key, value in (overrides or {}).items()]
-    program = apply_overrides(program, given, collector)
+    program = apply_overrides(program, _given(overrides), collector)
     facts = analyse(program, name, collector)
     collector.raise_errors()
     assert facts is not None, "without facts there is an error"
     return Spec(facts.name, facts, collector.diagnostics, program)
+
+
+def _given(overrides: Mapping[str, object] | None) -> list[Override]:
+    return [Override.of(key, value, number) for number, (key, value) in enumerate((overrides or {}).items(), start=1)]

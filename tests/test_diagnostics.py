@@ -16,7 +16,9 @@ from symdsl.diagnostics import (
     render_github,
     render_json,
     render_text,
+    shortened,
     suggest,
+    wants_colour,
 )
 
 TEXT = "let width = 4\nlet\tx = 漢字 + wdth // é\nlast"
@@ -62,6 +64,10 @@ def carets(line: str, column: int, end: int) -> tuple[str, str]:
         ("a", 2, 3, "a", " ^"),
         ("a\x1bb", 3, 4, "a\N{REPLACEMENT CHARACTER}b", "  ^"),
         ("", 1, 2, "", "^"),
+        ("a\u200bb", 3, 4, "a\N{REPLACEMENT CHARACTER}b", "  ^"),
+        ("a\u2028b", 3, 4, "a\N{REPLACEMENT CHARACTER}b", "  ^"),
+        ("\u1112\u1161\u11ab b", 5, 6, "\u1112\u1161\u11ab b", "   ^"),
+        ("\u3042\u0301\tb", 4, 5, "\u3042\u0301  b", "    ^"),
     ],
 )
 def test_carets_stand_under_the_words(line: str, column: int, end: int, shown: str, marks: str) -> None:
@@ -109,9 +115,16 @@ def test_only_errors_are_raised() -> None:
 
 
 def test_records() -> None:
-    (one,) = json.loads(render_json([report(help="h", fix=Fix("replace by `width`", AT, "width"))]))
+    elsewhere = Span("b.sym", 1, 2, 3, 4)
+    fix = Fix("replace by `width`", AT, "width")
+    (one,) = json.loads(render_json([report(help="h", notes=[(elsewhere, "defined here")], fix=fix)]))
     place = {"location": {"line": 2, "column": 14}, "end_location": {"line": 2, "column": 18}}
-    fix = {"message": "replace by `width`", "filename": "a.sym", "content": "width", **place}
+    note = {
+        "message": "defined here",
+        "filename": "b.sym",
+        "location": {"line": 1, "column": 2},
+        "end_location": {"line": 3, "column": 4},
+    }
     assert one == {
         "code": "E301",
         "severity": "error",
@@ -119,7 +132,8 @@ def test_records() -> None:
         "help": "h",
         "filename": "a.sym",
         **place,
-        "fix": fix,
+        "notes": [note],
+        "fix": {"message": "replace by `width`", "filename": "a.sym", "content": "width", **place},
     }
     assert json.loads(render_json([])) == []
     assert json.loads(render_json([report()]))[0]["fix"] is None
@@ -132,6 +146,42 @@ def test_annotations_escape_what_would_end_them() -> None:
     assert render_github(collector.diagnostics) == (
         "::warning file=a%3Ab%2Cc%25.sym,line=1,col=2,endLine=3,endColumn=4,title=W102::50%25%0Aunused. drop"
     )
+
+
+def test_an_annotation_about_no_file_says_in_words_where_it_is() -> None:
+    collector = Collector()
+    collector.report("E310", Span("--set", 2, 7, 2, 9), "unknown")
+    assert render_github(collector.diagnostics) == "::error title=E310::--set:2:7: unknown"
+
+
+@pytest.mark.parametrize(
+    ("terminal", "environment", "expected"),
+    [
+        (True, {}, True),
+        (False, {}, False),
+        (True, {"NO_COLOR": "1"}, False),
+        (True, {"NO_COLOR": ""}, True),
+        (True, {"TERM": "dumb"}, False),
+        (False, {"FORCE_COLOR": "1"}, True),
+        (False, {"FORCE_COLOR": ""}, False),
+        (True, {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False),
+    ],
+)
+def test_colours_are_for_terminals(terminal: bool, environment: dict[str, str], expected: bool) -> None:
+    assert wants_colour(terminal, environment) is expected
+
+
+def test_what_is_quoted_from_a_text_cannot_command_the_terminal() -> None:
+    one = report(help="\x1b[31mred", label="\u202elabel", text="let width = 4\nlet x = \x1b[31m + wdth")
+    shown = render_text([one])
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert "= help: \N{REPLACEMENT CHARACTER}[31mred" in shown
+
+
+def test_what_is_quoted_from_a_text_is_short() -> None:
+    assert shortened("a" * 40) == "a" * 40
+    assert shortened("a" * 41) == "a" * 37 + "..."
 
 
 @pytest.mark.parametrize(

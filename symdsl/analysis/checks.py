@@ -46,10 +46,14 @@ def check_twins(layers: Sequence[LayerDraft], collector: Collector) -> None:
 
 def check_network(network: Network, place: Span, collector: Collector) -> None:
     """Refuse what is too large to build; warn of broken groups and of curvature that would not fit in memory."""
-    parameters = sum(node.parameters for node in network.nodes if isinstance(node, Layer))
+    layers = [node for node in network.nodes if isinstance(node, Layer)]
+    parameters = sum(layer.parameters for layer in layers)
     if parameters > _MOST_PARAMETERS:
+        largest = max(layers, key=lambda layer: layer.parameters)
         message = f"`{network.name}` has {parameters:,} parameters; the limit is {_MOST_PARAMETERS:,}"
-        collector.report("E210", place, message, help="make maps or channels smaller, or use factored kinds")
+        help = "make maps or channels smaller, or use factored kinds"
+        notes = [(largest.span, f"has {largest.parameters:,} of them")]
+        collector.report("E210", place, message, help=help, notes=notes)
     for node in network.nodes:
         _check_group(node, collector)
         _check_memory(node, collector)

@@ -50,8 +50,8 @@ _TABLE = (
     Code(
         "E104",
         "the text does not follow the grammar",
-        "Something else was expected at this place. Reading goes on at the next statement, item or line, so "
-        "that one run shows all such places; what the spec means is only checked once it can be read.",
+        "Something else was expected at this place. A misspelt or forgotten word is read as it was likely meant, and "
+        "what cannot be read is left out, so that one run shows all such places, and what is wrong with the rest.",
         "input image(1, 8, 8)\nlayer l1: F-FC CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
         "input image(1, 8, 8)\nlayer l1: F-FC + CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
     ),

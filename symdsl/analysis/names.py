@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 
 from symdsl.analysis.values import Located
-from symdsl.diagnostics import Collector, Fix, Span, listing, suggest
+from symdsl.diagnostics import Collector, Fix, Span, listing, shortened, suggest
 from symdsl.language import ast
 
 _MOST_LISTED = 10
@@ -107,7 +107,7 @@ def _network(
     if not built:
         first = networks[0].name if networks else None
         help = f"write `network name = {first.text}(...)`" if first else "write `network name { ... }`"
-        place = first.span if first else _beginning(whole)
+        place = first.span if first else _end(whole)
         collector.report("E311", place, "there is no network to build", help=help)
         return None
     _only_one("network", built, collector)
@@ -128,6 +128,10 @@ def _data(found: Sequence[ast.Data], gaps: Sequence[ast.Unread], whole: Span, co
         return None
     _only_one("data", found, collector)
     return found[0]
+
+
+def _end(whole: Span) -> Span:
+    return Span(whole.source, whole.end_line, whole.end_column, whole.end_line, whole.end_column + 1)
 
 
 def _beginning(whole: Span) -> Span:
@@ -247,7 +251,7 @@ def unknown(
     question = f"did you mean `{near}`?" if near else ""
     fix = Fix(f"replace by `{near}`", span, near) if near else None
     help = " ".join(part for part in (question, _choice(words)) if part)
-    collector.report(code, span, f"unknown {what} `{name}`{where}", help=help, fix=fix)
+    collector.report(code, span, f"unknown {what} `{shortened(name)}`{where}", help=help, fix=fix)
 
 
 def _choice(words: Sequence[str]) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 import attrs
 
-from symdsl.analysis.names import unknown
+from symdsl.analysis.names import gaps_of, hidden, unknown
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Quoted, Signature
-from symdsl.diagnostics import Collector, Span
+from symdsl.diagnostics import Collector, Span, suggest
 from symdsl.language import ast
 from symdsl.language.parser import parse_expression
 from symdsl.language.printer import expression
@@ -20,24 +20,58 @@ SOURCE = "--set"
 
 @attrs.frozen
 class Override:
-    """A key and the text of its value."""
+    """A key, the text of its value, and how the two were written.
+
+    Attributes:
+        key: what is to be set.
+        value: an expression of the language; quotes round a text may be left out.
+        written: the whole as on the command line, in one line.
+        number: which of all overrides it is, from 1.
+    """
 
     key: str
     value: str
+    written: str
+    number: int
 
     @classmethod
-    def of(cls, key: str, value: object) -> Override:
-        """An override from a Python value.
+    def of(cls, key: str, value: object, number: int) -> Override:
+        """An override from a Python value, which may be an override already.
 
         Raises:
             TypeError: if the language has no such value.
         """
-        return cls(key, value if isinstance(value, str) else expression(_literal(value)))
+        if isinstance(value, Override):
+            return value
+        text = value if isinstance(value, str) else expression(_literal(value))
+        return cls(key, text, _in_one_line(f"{key}={text}"), number)
+
+    @classmethod
+    def parse(cls, written: str, number: int) -> Override:
+        """An override as written on the command line.
+
+        Raises:
+            ValueError: if it has not the form K=V.
+        """
+        key, equals, value = (part.strip() for part in written.partition("="))
+        if not (key and equals and value):
+            raise ValueError(f"`{written}` must have the form K=V")
+        return cls(key, value, _in_one_line(written), number)
 
     @property
-    def text(self) -> str:
-        """As on the command line; a value stays on its line."""
-        return f"{self.key}={self.value}".replace("\n", " ")
+    def key_at(self) -> int:
+        """The column, from 1, at which the key begins in `written`."""
+        return len(self.written) - len(self.written.lstrip()) + 1
+
+    @property
+    def value_at(self) -> int:
+        """The column, from 1, at which the value begins in `written`."""
+        rest = self.written.partition("=")[2]
+        return len(self.written) - len(rest.lstrip()) + 1
+
+
+def _in_one_line(written: str) -> str:
+    return written.replace("\n", " ")
 
 
 def _literal(value: object) -> ast.Expression:
@@ -55,16 +89,16 @@ def _literal(value: object) -> ast.Expression:
 
 def apply_overrides(program: ast.Program, overrides: Sequence[Override], collector: Collector) -> ast.Program:
     """Change a tree as overrides say; keys that name nothing are reported."""
-    collector.add_source(SOURCE, "\n".join(one.text for one in overrides))
-    for line, override in enumerate(overrides, start=1):
-        program = _Applying(override, line, collector).to(program)
+    written = {one.number: one.written for one in overrides}
+    collector.add_source(SOURCE, "\n".join(written.get(line, "") for line in range(1, max(written, default=0) + 1)))
+    for override in overrides:
+        program = _Applying(override, collector).to(program)
     return program
 
 
 @attrs.frozen
 class _Applying:
     override: Override
-    line: int
     collector: Collector
 
     def to(self, program: ast.Program) -> ast.Program:
@@ -72,7 +106,7 @@ class _Applying:
         if not dot:
             return self._named(program, section)
         if section not in _SECTIONS:
-            unknown("E310", "section", section, self._key(), _SECTIONS, self.collector)
+            unknown("E310", "section", section, self._words(section), _SECTIONS, self.collector)
             return program
         return _SECTIONS[section](self, program, key)
 
@@ -82,17 +116,16 @@ class _Applying:
         lets = {one.name.text: one for one in program.statements if isinstance(one, ast.Let)}
         if name in lets:
             value = self._value(isinstance(lets[name].value, ast.Text))
-            return _replaced(program, lets[name], attrs.evolve(lets[name], value=value)) if value else program
+            return _replaced(program, lets[name], attrs.evolve(lets[name], value=value))
         for instance in (one for one in program.statements if isinstance(one, ast.Instance)):
             if name in _parameter_names(program, instance):
                 return self._parameter(program, instance, name)
-        self._unknown_key(_keys(program))
+        if not hidden("let", gaps_of(program)) or suggest(name, _keys(program)):
+            self._unknown_key(_keys(program))
         return program
 
     def _parameter(self, program: ast.Program, instance: ast.Instance, name: str) -> ast.Program:
         value = self._value(False)
-        if value is None:
-            return program
         index = _parameter_names(program, instance).index(name)
         template = _with_argument(instance.template, name, index, value)
         return _replaced(program, instance, attrs.evolve(instance, template=template))
@@ -106,7 +139,9 @@ class _Applying:
         signatures = [_signature(index, step) for index, step in enumerate(data.steps)]
         owners = [index for index, one in enumerate(signatures) if one is not None and one.parameter(key) is not None]
         if not owners:
-            self._unknown_key([f"data.{name}" for one in signatures if one is not None for name in one.names])
+            known = [name for one in signatures if one is not None for name in one.names]
+            if None not in signatures or suggest(key, known):
+                self._unknown_in("data", key, known)
             return program
         if owners[0] != 0 and len(owners) > 1:
             self._ambiguous(key, [data.steps[index] for index in owners])
@@ -119,8 +154,6 @@ class _Applying:
         parameter = signature.parameter(key)
         assert parameter is not None, "the owner of the key has it"
         value = self._value(isinstance(parameter.type, Quoted))
-        if value is None:
-            return program
         step = _with_argument(data.steps[at], key, signature.names.index(key), value)
         steps = (*data.steps[:at], step, *data.steps[at + 1 :])
         return _replaced(program, data, attrs.evolve(data, steps=steps))
@@ -134,11 +167,9 @@ class _Applying:
 
     def search(self, program: ast.Program, key: str) -> ast.Program:
         if SEARCH.parameter(key) is None:
-            self._unknown_key([f"search.{name}" for name in SEARCH.names])
+            self._unknown_in("search", key, SEARCH.names)
             return program
         value = self._value(False)
-        if value is None:
-            return program
         setting = ast.Setting(ast.Word(key, self._key()), value, value.span)
         block = next((one for one in program.statements if isinstance(one, ast.Search)), None)
         if block is None:
@@ -148,22 +179,33 @@ class _Applying:
 
     # values
 
-    def _value(self, quoted: bool) -> ast.Expression | None:
+    def _value(self, quoted: bool) -> ast.Expression:
         """The value as an expression; where a text is wanted, quotes may be left out."""
-        written = self.override.text[len(self.override.key) + 1 :]
-        if quoted and not written.lstrip().startswith('"'):
-            return ast.Text(self.override.value, self._value_span())
-        if not written.strip():
+        override = self.override
+        if quoted and not override.value.startswith('"'):
+            return ast.Text(override.value, self._value_span())
+        if not override.value.strip():
             self.collector.report("E104", self._value_span(), "expected a value, found the end of the text")
-            return None
-        padding = "\n" * (self.line - 1) + " " * (len(self.override.key) + 1)
-        return parse_expression(padding + written, SOURCE, self.collector)
+            return ast.Unread(span=self._value_span())
+        padding = "\n" * (override.number - 1) + " " * (override.value_at - 1)
+        return parse_expression(padding + override.written[override.value_at - 1 :], SOURCE, self.collector)
 
     def _key(self) -> Span:
-        return Span(SOURCE, self.line, 1, self.line, 1 + len(self.override.key))
+        return self._words(self.override.key)
+
+    def _words(self, beginning: str) -> Span:
+        """The place of the key, or of the beginning of it."""
+        number, column = self.override.number, self.override.key_at
+        return Span(SOURCE, number, column, number, column + len(beginning))
 
     def _value_span(self) -> Span:
-        return Span(SOURCE, self.line, len(self.override.key) + 2, self.line, len(self.override.text) + 2)
+        number, column = self.override.number, self.override.value_at
+        return Span(SOURCE, number, column, number, column + max(1, len(self.override.value)))
+
+    def _unknown_in(self, section: str, key: str, known: Iterable[str]) -> None:
+        whole = self._key()
+        span = attrs.evolve(whole, column=whole.end_column - len(key))
+        unknown("E310", "key", key, span, known, self.collector, f" of `{section}`")
 
     def _unknown_key(self, known: Iterable[str]) -> None:
         unknown("E310", "key", self.override.key, self._key(), known, self.collector, ": nothing can be set by it")

@@ -317,7 +317,7 @@ class _Walker:
         title = self._title(node)
         placed = [None if one is None else self._placed(one, name, Site(shape, out), title) for one in candidates]
         sound = tuple(one for one in placed if one is not None)
-        if len(sound) < len(candidates) or self.vague:
+        if len(sound) < len(candidates):
             self.doubtful.add(name)
         stride = shape.height // out.height
         if stride > 1:

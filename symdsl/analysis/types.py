@@ -240,7 +240,7 @@ def _(type: Switch, found: Located, name: str, scope: Scope) -> BoundValue | Non
 def _(type: Choice, found: Located, name: str, scope: Scope) -> BoundValue | None:
     value = found.value
     if not isinstance(value, Applied):
-        _wrong(f"one of {listing(type.options)}", found, name, scope, _unquoted(value, type.options))
+        _wrong(_one_of(type.options), found, name, scope, _unquoted(value, type.options))
         return None
     if value.name in type.options and not value.arguments:
         return value.name
@@ -255,13 +255,17 @@ def _(type: Choice, found: Located, name: str, scope: Scope) -> BoundValue | Non
 def _(type: Variant, found: Located, name: str, scope: Scope) -> BoundValue | None:
     value = found.value
     if not isinstance(value, Applied):
-        _wrong(f"one of {listing(type.names)}", found, name, scope, _unquoted(value, type.names))
+        _wrong(_one_of(type.names), found, name, scope, _unquoted(value, type.names))
         return None
     if value.name not in type.names:
         _unknown_option(name, value.name, value.name_span, type.names, scope)
         return None
     arguments = bind(type.option(value.name), value.arguments, found.span, scope)
     return None if arguments is None else Bound(value.name, arguments)
+
+
+def _one_of(options: Sequence[str]) -> str:
+    return listing(options) if len(options) == 1 else f"one of {listing(options)}"
 
 
 def _unquoted(value: Plain, options: Sequence[str]) -> str:

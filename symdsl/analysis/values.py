@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import attrs
 
-from symdsl.diagnostics import Span
+from symdsl.diagnostics import Span, shortened
 from symdsl.language.ast import Word
 
 
@@ -58,12 +58,8 @@ def describe(value: Plain) -> str:
         case int() | float():
             return f"`{value}`"
         case str():
-            return f'the text "{_shortened(value)}"'
+            return f'the text "{shortened(value)}"'
         case Applied():
-            return f"`{value.name}`"
+            return f"`{shortened(value.name)}`"
         case _:
             return f"a list of {len(value)}"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 40 else text[:37] + "..."

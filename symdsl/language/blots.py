@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from lark import Token
 
+from symdsl.diagnostics import shortened
+
 _TO_END_OF_LINE = frozenset('"#')
 _ADVICE = {
     "'": 'a text stands between `"`',
@@ -14,6 +16,7 @@ _ADVICE = {
     "|": "write `|>`",
     "&": "kinds are joined by `+`",
 }
+_MEANT = {"|": ("THEN",), "&": ("PLUS",)}
 
 
 def blotted(tokens: Iterable[Token]) -> list[Token]:
@@ -34,9 +37,15 @@ def complaint(token: Token) -> tuple[str, str] | None:
     if token.startswith('"'):
         return 'this text has no end: expected `"` on the same line', ""
     mark = token[0] if token[0] in _ADVICE else str(token)
+    mark = shortened(mark)
     shown = mark if mark.isprintable() else " ".join(f"U+{ord(character):04X}" for character in mark)
     advice = "names are made of the letters A to Z, digits and `_`" if mark.isalpha() else _ADVICE.get(mark, "")
     return f"`{shown}` means nothing here", advice
+
+
+def likely(token: Token) -> tuple[str, ...]:
+    """Which terminals an unreadable token may have been meant for."""
+    return ("NAME",) if token.isidentifier() else _MEANT.get(str(token), ())
 
 
 def _belongs(blot: Token, token: Token) -> bool:

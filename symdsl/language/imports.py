@@ -12,7 +12,9 @@ from symdsl.diagnostics import Collector, Fix, Span, suggest
 from symdsl.language import ast
 from symdsl.language.parser import parse_program
 
-_LARGEST = 10 * 1024 * 1024
+LARGEST = 10 * 1024 * 1024
+"""Bytes of the largest file that is read."""
+
 _MOST_LISTED = 1000
 
 
@@ -48,27 +50,35 @@ def inline(text: str, source: str, path: Path | None, collector: Collector) -> a
     return inliner.program(text, source, path, ())
 
 
+@attrs.frozen
+class _Followed:
+    """An import on the way to the one that is looked at: the file it stands in, and where."""
+
+    path: Path
+    span: Span
+
+
 @attrs.define
 class _Inliner:
     collector: Collector
     done: set[Path] = attrs.field(factory=set)
 
-    def program(self, text: str, source: str, path: Path | None, above: tuple[Path, ...]) -> ast.Program | None:
+    def program(self, text: str, source: str, path: Path | None, above: tuple[_Followed, ...]) -> ast.Program | None:
         self.collector.add_source(source, text)
         program = parse_program(text, source, self.collector)
         if program is None:
             return None
-        chain = (*above, path.resolve()) if path else above
         statements: list[ast.Statement] = []
         for statement in program.statements:
-            statements += self._inlined(statement, path, chain)
+            statements += self._inlined(statement, path, above)
         return attrs.evolve(program, statements=tuple(statements))
 
     def _inlined(
-        self, statement: ast.Statement, path: Path | None, chain: tuple[Path, ...]
+        self, statement: ast.Statement, path: Path | None, above: tuple[_Followed, ...]
     ) -> tuple[ast.Statement, ...]:
         if not isinstance(statement, ast.Import):
             return (statement,)
+        chain = above if path is None else (*above, _Followed(path.resolve(), statement.path.span))
         target = self._target(statement.path, path, chain)
         if path is None or target is None:
             return (ast.Unread("import", None, statement.span),)
@@ -77,14 +87,16 @@ class _Inliner:
         program = self._imported(target, statement.path.span, path.parent, chain)
         return program.statements if program else (ast.Unread("import", None, statement.span),)
 
-    def _imported(self, target: Path, span: Span, relative_to: Path, chain: tuple[Path, ...]) -> ast.Program | None:
+    def _imported(
+        self, target: Path, span: Span, relative_to: Path, chain: tuple[_Followed, ...]
+    ) -> ast.Program | None:
         text = _read(target, span, self.collector, relative_to)
         if text is None:
             return None
         self.done.add(target.resolve())
         return self.program(text, _shown(target), target, chain)
 
-    def _target(self, written: ast.Text, path: Path | None, chain: tuple[Path, ...]) -> Path | None:
+    def _target(self, written: ast.Text, path: Path | None, chain: tuple[_Followed, ...]) -> Path | None:
         report = self.collector.report
         if path is None:
             report("E106", written.span, "a text that is not a file cannot import", help="save it to a file first")
@@ -101,10 +113,19 @@ class _Inliner:
                 help=f"move the file into `{path.parent}` or a folder below",
             )
             return None
-        if target.resolve() in chain:
-            report("E107", written.span, f'"{written.value}" imports itself, directly or by way of others')
+        circle = _circle(target.resolve(), chain)
+        if circle:
+            way = " by way of others" if len(circle) > 1 else ""
+            notes = [(one.span, "follows from this import") for one in circle[:-1]]
+            report("E107", written.span, f'"{written.value}" imports itself{way}', notes=notes)
             return None
         return target
+
+
+def _circle(target: Path, chain: tuple[_Followed, ...]) -> tuple[_Followed, ...]:
+    """The imports that lead from a file back to it; none if none do."""
+    paths = [one.path for one in chain]
+    return chain[paths.index(target) :] if target in paths else ()
 
 
 def _shown(path: Path) -> str:
@@ -117,8 +138,8 @@ def _read(path: Path, span: Span, collector: Collector, importing: Path | None =
         if path.is_dir():
             collector.report("E101", span, f"`{path}` is a folder, not a file")
             return None
-        if path.stat().st_size > _LARGEST:
-            collector.report("E103", span, f"`{path}` has {path.stat().st_size} bytes; the limit is {_LARGEST}")
+        if path.stat().st_size > LARGEST:
+            collector.report("E103", span, f"`{path}` has {path.stat().st_size} bytes; the limit is {LARGEST}")
             return None
         content = path.read_bytes()
     except FileNotFoundError:

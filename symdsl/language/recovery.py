@@ -10,15 +10,14 @@ from lark.exceptions import UnexpectedInput
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from symdsl.catalog.networks import NORMAL
-from symdsl.diagnostics import Collector, Fix, Span, suggest
-from symdsl.language.blots import blotted, complaint
+from symdsl.diagnostics import Collector, Fix, Span, shortened, suggest
+from symdsl.language.blots import blotted, complaint, likely
 from symdsl.language.expectations import expected_words
 from symdsl.language.spans import token_span
 
 _MOST_ERRORS = 100
 _LOOKAHEAD = 3
 _DEEPEST_CLOSED = 4
-_LONGEST_SHOWN = 40
 
 _STATEMENTS = frozenset({"LET", "IMPORT", "DATA", "NETWORK", "PRIOR", "SEARCH"})
 _ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "REPEAT", "PROJECT", "POOL", "FLATTEN"})
@@ -150,7 +149,13 @@ class _Mender:
     # small repairs
 
     def _repair(self) -> _Repair | None:
-        return next((repair for repair in self._repairs() if self._fits(repair)), None)
+        """The first repair behind which the text goes on as it should, or else one behind which this line does."""
+        repairs = list(self._repairs())
+        for within_line in (False, True):
+            for repair in repairs:
+                if self._fits(repair, within_line):
+                    return repair
+        return None
 
     def _repairs(self) -> Iterator[_Repair]:
         accepted = self.parser.accepts()
@@ -180,12 +185,13 @@ class _Mender:
         begun = self.starts and self.starts[-1].index == self.next
         return token.type in _FRESH_STARTS - {"RBRACE"} or bool(begun)
 
-    def _fits(self, repair: _Repair) -> bool:
-        """Whether the text goes on as it should behind a repair."""
+    def _fits(self, repair: _Repair, within_line: bool) -> bool:
         parser, after = _copy(self.parser), self.next + repair.skip
         following = self.tokens[after : after + _LOOKAHEAD]
-        complete = len(following) == _LOOKAHEAD or after + len(following) < len(self.tokens)
-        return _feed(parser, [*repair.tokens, *following]) and (complete or _ends(parser))
+        if within_line:
+            following = [token for token in following if token.line == following[0].line]
+        more = after + len(following) < len(self.tokens)
+        return _feed(parser, [*repair.tokens, *following]) and (more or _ends(parser))
 
     def _take(self, repair: _Repair) -> None:
         assert _feed(self.parser, repair.tokens), "a repair was tried before"
@@ -214,13 +220,12 @@ class _Mender:
         """The first later token, outside the braces opened since `begun`, at which reading could go on."""
         depth = sum(_BRACES.get(token.type, 0) for token in self.tokens[begun : self.next])
         for index in range(self.next, len(self.tokens)):
-            kind = self.tokens[index].type
-            outside = depth <= 0 or kind in _STATEMENTS
-            fresh = index > self.next or kind in _FRESH_STARTS
-            fits = kind in accepted or ("RBRACE" in accepted and kind in _STATEMENTS)
-            if index > begun and outside and fresh and fits and self._may_start(index):
+            token = self.tokens[index]
+            outside = depth <= 0 or token.type in _STATEMENTS
+            fresh = index > self.next or token.type in _FRESH_STARTS
+            if index > begun and outside and fresh and self._may_start(index) and _goes_on(token, accepted):
                 return index
-            depth += _BRACES.get(kind, 0)
+            depth += _BRACES.get(token.type, 0)
         return len(self.tokens) if begun < len(self.tokens) and accepted & {"$END", "RBRACE"} else None
 
     # words
@@ -281,18 +286,28 @@ def _ends(parser: InteractiveParser) -> bool:
 def _replacements(token: Token, accepted: set[str], source: str) -> Iterator[_Repair]:
     """The word that was misspelt; a name, where a word of the language stands for one; a value, for an unknown mark."""
     span = token_span(token, source)
-    keywords = {kind.lower(): kind for kind in accepted & _KEYWORDS}
-    near = suggest(token, keywords) if token.type == "NAME" else None
+    near = _misspelt(token, accepted)
     if near is not None:
-        word = Token.new_borrow_pos(keywords[near], near, token)
+        word = Token.new_borrow_pos(near.upper(), near, token)
         yield _Repair((word,), 1, f"did you mean `{near}`?", Fix(f"replace by `{near}`", span, near))
     if token.type in _KEYWORDS and "NAME" in accepted:
         help = f"`{token}` is a word of the language: choose another name"
         yield _Repair((Token.new_borrow_pos("NAME", str(token), token),), 1, help)
     if token.type == "UNREADABLE":
-        for kind in ("NAME", "THEN", "MISSING"):
-            if kind in accepted and (kind != "NAME" or token.isalnum()):
+        for kind in (*likely(token), "MISSING"):
+            if kind in accepted:
                 yield _Repair((Token.new_borrow_pos(kind, str(token), token),), 1)
+
+
+def _goes_on(token: Token, accepted: set[str]) -> bool:
+    """Whether reading can go on at a token: it fits, closes what is open, or is hardly more than misspelt."""
+    closing = "RBRACE" in accepted and token.type in _STATEMENTS
+    return token.type in accepted or closing or _misspelt(token, accepted) is not None
+
+
+def _misspelt(token: Token, accepted: set[str]) -> str | None:
+    """The word of the language that a name is near to, if there is one that fits."""
+    return suggest(token, [kind.lower() for kind in accepted & _KEYWORDS]) if token.type == "NAME" else None
 
 
 def _may_precede(kind: str, token: Token | None) -> bool:
@@ -332,6 +347,4 @@ def _open_bracket(tokens: Sequence[Token]) -> Token | None:
 
 
 def _shown(token: Token | None) -> str:
-    if token is None:
-        return "the end of the text"
-    return f"`{token}`" if len(token) <= _LONGEST_SHOWN else f"`{token[: _LONGEST_SHOWN - 3]}...`"
+    return "the end of the text" if token is None else f"`{shortened(token)}`"

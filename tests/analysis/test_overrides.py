@@ -95,8 +95,11 @@ def test_the_source_comes_before_transforms() -> None:
         ({"candidates": "[KONV(3)]"}, r"E302\]: unknown kind `KONV`\n  --> --set:1:13"),
         ({"search.seed": 1, "search.epochs": "x"}, r"E301\]: unknown name `x`\n  --> --set:2:15"),
         ({"candidats": "3"}, r"E310\]: unknown key `candidats`.*\n.*\n.*\n.*\n.*did you mean `candidates`\?"),
-        ({"search.epoch": "3"}, r"(?s)E310\]: unknown key `search.epoch`.*did you mean `search.epochs`\?"),
-        ({"data.copy": "3"}, r"(?s)E310\]: unknown key `data.copy`.*did you mean `data.copies`\?"),
+        (
+            {"search.epoch": "3"},
+            r"(?s)E310\]: unknown key `epoch` of `search`\n  --> --set:1:8\n.*did you mean `epochs`\?",
+        ),
+        ({"data.copy": "3"}, r"(?s)E310\]: unknown key `copy` of `data`\n  --> --set:1:6\n.*did you mean `copies`\?"),
         ({"serch.epochs": "3"}, r"(?s)E310\]: unknown section `serch`.*did you mean `search`\?"),
         ({"data.copies": "1001"}, r"E402\]: `copies` \(=1001\) must be from 1 to 1000\n  --> --set:1:13"),
     ],
@@ -127,4 +130,4 @@ def test_values_from_python() -> None:
 
 
 def test_without_data_or_network_the_text_itself_is_at_fault() -> None:
-    assert codes("let a = 1", {"data.size": 3}) == ["E311"]
+    assert codes("let a = 1", {"data.size": 3}) == ["E311", "E311"]

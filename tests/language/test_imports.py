@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from symdsl.diagnostics import SpecError
-from symdsl.language.imports import _LARGEST
+from symdsl.language.imports import LARGEST
 from symdsl.spec import load, parse
 
 REST = """
@@ -103,7 +103,7 @@ def test_a_file_below_a_file_cannot_be_read(tmp_path: Path) -> None:
 def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
     path = tmp_path / "huge.sym"
     with path.open("wb") as file:
-        file.truncate(_LARGEST + 1)
+        file.truncate(LARGEST + 1)
     assert codes(path) == ["E103"]
 
 
