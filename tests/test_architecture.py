@@ -14,7 +14,7 @@ from processes import output_of
 PACKAGE = Path(symdsl.__file__).parent
 LEFT = (
     *("diagnostics", "groups", "resources", "catalog", "language", "analysis", "graph", "render"),
-    *("spec", "runs", "progress"),
+    *("highlight", "spec", "runs", "progress", "notebook", "editor"),
 )
 RIGHT = ("nn", "lowering", "data", "curvature", "laplace", "runner", "views", "cli", "__main__")
 ORDER = LEFT + RIGHT

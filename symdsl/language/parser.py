@@ -42,6 +42,11 @@ def parse_expression(text: str, source: str, collector: Collector) -> ast.Expres
     return ast.Unread() if tree is None or len(collector.diagnostics) > before else tree
 
 
+def tokens(text: str) -> list[Token]:
+    """Every token of a text, comments and blanks aside; what means nothing is `UNREADABLE`, so no text fails."""
+    return list(_grammar().lex(text))
+
+
 def _parse(text: str, start: str, source: str, collector: Collector) -> ast.Program | ast.Expression | None:
     tree = _tree(text, start, source, collector)
     if tree is None:

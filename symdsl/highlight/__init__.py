@@ -1,0 +1,25 @@
+"""Specs in colour, for terminals, notebooks and documents."""
+
+from __future__ import annotations
+
+_FRAME = "color: #1a1a1a; padding: 0.6em; line-height: 1.35"
+
+
+def html(text: str) -> str:
+    """A spec as HTML that brings its own colours, legible on dark pages too."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+
+    from symdsl.highlight.lexer import SymLexer
+
+    return highlight(text, SymLexer(), HtmlFormatter(noclasses=True, prestyles=_FRAME))
+
+
+def ansi(text: str) -> str:
+    """A spec with the escape codes of a terminal; without them it is the same text."""
+    from pygments import highlight
+    from pygments.formatters import TerminalFormatter
+
+    from symdsl.highlight.lexer import SymLexer
+
+    return highlight(text, SymLexer(stripnl=False, ensurenl=False), TerminalFormatter())

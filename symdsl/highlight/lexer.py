@@ -1,0 +1,48 @@
+"""The Pygments lexer of the language, found by the name `sym` wherever the package is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pygments.lexer import RegexLexer, bygroups
+from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text
+
+from symdsl.highlight.rules import Rule, rules
+
+_TOKENS = {
+    "comment": Comment.Single,
+    "text": String,
+    "keyword": Keyword,
+    "flag": Keyword.Constant,
+    "kind": Name.Class,
+    "callable": Name.Function,
+    "constant": Name.Builtin,
+    "declared": Name.Variable,
+    "key": Name.Attribute,
+    "name": Name,
+    "number": Number,
+    "operator": Operator,
+    "punctuation": Punctuation,
+    "gap": Text,
+}
+
+
+def _states(table: Iterable[Rule]) -> list[tuple[str, Any]]:
+    return [(r"\s+", Text), *((one.pattern, _action(one.classes)) for one in table)]
+
+
+def _action(classes: tuple[str, ...]) -> Any:
+    tokens = [_TOKENS[name] for name in classes]
+    return tokens[0] if len(tokens) == 1 else bygroups(*tokens)
+
+
+class SymLexer(RegexLexer):
+    """Colours specs; what means nothing in a spec is an `Error` token, and nothing else is."""
+
+    name = "symdsl"
+    url = "https://pypi.org/project/symdsl/"
+    aliases = ("sym", "symdsl")
+    filenames = ("*.sym",)
+    mimetypes = ("text/x-symdsl",)
+    tokens = {"root": _states(rules())}  # noqa: RUF012: Pygments reads a plain attribute

@@ -1,0 +1,103 @@
+"""What the words of a spec are, for whatever colours it: regular expressions made from the tables of the language."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import attrs
+
+from symdsl.analysis.expressions import FUNCTIONS
+from symdsl.analysis.kinds import KINDS
+from symdsl.catalog.data import SOURCES, TRANSFORMS
+from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
+from symdsl.catalog.searches import SEARCH
+from symdsl.catalog.signatures import Choice, Signature, Switch, Variant
+from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.language.keywords import FLAGS, keywords
+
+NAME = r"[A-Za-z_][A-Za-z0-9_]*"
+_DECLARING = ("LET", "NETWORK", "LAYER", "BLOCK", "AS")
+_END = r"(?![A-Za-z0-9_])"
+_GAP = r"[ \t]+"
+
+
+@attrs.frozen
+class Rule:
+    """A regular expression and what it finds: one class for the whole, or one for each group.
+
+    Attributes:
+        pattern: in the common part of Python's and TextMate's dialects; it never reaches over the end of a line.
+        classes: of words: `comment`, `text`, `keyword`, `flag`, `kind`, `callable`, `constant`, `declared`, `key`,
+            `name`, `number`, `operator`, `punctuation` or `gap`.
+    """
+
+    pattern: str
+    classes: tuple[str, ...]
+
+
+def declaring() -> tuple[str, ...]:
+    """The reserved words after which a new name stands."""
+    return tuple(keywords()[terminal] for terminal in _DECLARING if terminal in keywords())
+
+
+def callables() -> tuple[str, ...]:
+    """Words that can be called, kinds aside."""
+    steps = [*SOURCES, *TRANSFORMS, IMAGE.name, NORMAL.name, *FUNCTIONS]
+    return _sorted([*steps, *(option.name for option in _options(SEARCH))])
+
+
+def constants() -> tuple[str, ...]:
+    """Words that stand for something wherever the language knows them."""
+    groups = [name for name in GROUPS if name != TRIVIAL]
+    called = [one.signature for table in (SOURCES, TRANSFORMS, KINDS) for one in table.values()]
+    choices = [word for signature in (*called, NORMAL, SEARCH) for word in _choices(signature)]
+    return _sorted({*ACTIVATIONS, *REDUCTIONS, *groups, "classes", "channels", "bias", *choices} - {*callables()})
+
+
+def rules() -> tuple[Rule, ...]:
+    """In order: at each place of a text the first that fits says what stands there. Blanks are left to the reader."""
+    reserved = set(keywords().values())
+    return (
+        Rule(r"//[^\n]*", ("comment",)),
+        Rule(r'"(?:\\.|[^"\\\n])*"', ("text",)),
+        Rule(rf"({_one_of(declaring())})({_GAP})(?!{_one_of(reserved)})({NAME})", ("keyword", "gap", "declared")),
+        Rule(_one_of(reserved - FLAGS), ("keyword",)),
+        Rule(_one_of(FLAGS), ("flag",)),
+        Rule(rf"(?:[FS]-[A-Z]{{2,}}{_END}|{_one_of(KINDS)})", ("kind",)),
+        Rule(rf"{NAME}(?=[ \t]*=(?!=))", ("key",)),
+        Rule(_one_of(callables()), ("callable",)),
+        Rule(_one_of(constants()), ("constant",)),
+        Rule(NAME, ("name",)),
+        Rule(r"[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?", ("number",)),
+        Rule(r"\|>|->|==|!=|<=|>=|[<>=~+*/%-]", ("operator",)),
+        Rule(r"[\[\](){},:.]", ("punctuation",)),
+    )
+
+
+def _one_of(words: Iterable[str]) -> str:
+    """Whole words, the longest first."""
+    listed = sorted(words, key=lambda word: (-len(word), word))
+    return f"(?:{'|'.join(map(re.escape, listed))}){_END}".replace(r"\-", "-")
+
+
+def _sorted(words: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(words)))
+
+
+def _options(signature: Signature) -> Iterable[Signature]:
+    for parameter in signature.parameters:
+        if isinstance(parameter.type, Variant):
+            for option in parameter.type.options:
+                yield option
+                yield from _options(option)
+
+
+def _choices(signature: Signature) -> Iterable[str]:
+    for one in (signature, *_options(signature)):
+        for parameter in one.parameters:
+            match parameter.type:
+                case Choice(options):
+                    yield from options
+                case Switch():
+                    yield parameter.name
