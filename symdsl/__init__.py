@@ -6,6 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
     from symdsl import data, laplace, render
     from symdsl.diagnostics import NumericalError, RunError, SpecError
     from symdsl.lowering import compile
@@ -51,6 +53,13 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(f"symdsl.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Gives a notebook the cell magic `%%sym`; called by `%load_ext symdsl`."""
+    from symdsl.notebook import register
+
+    register(shell)
 
 
 def __dir__() -> list[str]:

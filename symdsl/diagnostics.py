@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import os
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
@@ -104,6 +105,10 @@ class SpecError(Exception):
         """Keep the diagnostics; the text of the exception is their rendering."""
         self.diagnostics = tuple(diagnostics)
         super().__init__(render_text(self.diagnostics))
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows instead of a traceback: the spec is at fault, not the code that read it."""
+        return [render_text(self.diagnostics, colour="NO_COLOR" not in os.environ)]
 
 
 class NumericalError(Exception):

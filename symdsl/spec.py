@@ -14,6 +14,7 @@ from symdsl.analysis.library import check_library, is_library
 from symdsl.analysis.overrides import Override, apply_overrides
 from symdsl.analysis.pruning import pruned_program
 from symdsl.diagnostics import Collector, Diagnostic
+from symdsl.highlight import html
 from symdsl.language import ast
 from symdsl.language.imports import inline, read_file
 from symdsl.language.printer import print_program
@@ -34,7 +35,7 @@ class Spec:
     """
 
     name: str
-    facts: Facts
+    facts: Facts = attrs.field(repr=False)
     warnings: tuple[Diagnostic, ...]
     program: ast.Program = attrs.field(repr=False)
 
@@ -43,10 +44,17 @@ class Spec:
         return print_program(self.program)
 
     def graph(self) -> nx.DiGraph[str]:
-        """The network as a graph of records."""
+        """The network as a graph of records, see `symdsl.graph.build`; in a notebook it shows its picture."""
         from symdsl.graph import build
+        from symdsl.render.drawn import DrawnGraph
 
-        return build(self.facts)
+        return DrawnGraph(build(self.facts))
+
+    def _repr_html_(self) -> str:
+        return html(self.text())
+
+    def _repr_markdown_(self) -> str:
+        return f"```sym\n{self.text()}```\n"
 
     def pruned(self, keep: Mapping[str, set[str]]) -> str:
         """The text of the same spec with some candidates only.
@@ -94,10 +102,22 @@ def check(path: str | Path, overrides: Mapping[str, object] | None = None) -> tu
     return collector.diagnostics
 
 
-def parse(text: str, overrides: Mapping[str, object] | None = None, source: str = "<text>") -> Spec:
-    """Check a spec given as a text, as `load` does a file; `source` names it in diagnostics."""
+def parse(
+    text: str, overrides: Mapping[str, object] | None = None, source: str = "<text>", path: Path | None = None
+) -> Spec:
+    """Check a spec given as a text, as `load` does a file.
+
+    Args:
+        text: the spec.
+        overrides: as for `load`.
+        source: its name in diagnostics.
+        path: the file it could be, so that it can import from that folder; without one it cannot import.
+
+    Raises:
+        SpecError: carrying every diagnostic.
+    """
     collector = Collector()
-    return _checked(inline(text, source, None, collector), "", overrides, collector)
+    return _checked(inline(text, source, path, collector), "", overrides, collector)
 
 
 def _checked(

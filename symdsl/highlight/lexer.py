@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from pygments.lexer import RegexLexer, bygroups
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text
@@ -45,4 +45,4 @@ class SymLexer(RegexLexer):
     aliases = ("sym", "symdsl")
     filenames = ("*.sym",)
     mimetypes = ("text/x-symdsl",)
-    tokens = {"root": _states(rules())}  # noqa: RUF012: Pygments reads a plain attribute
+    tokens: ClassVar = {"root": _states(rules())}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from symdsl.render.page import result_html, result_markdown
 from symdsl.render.table import compile_table, result_table
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 
 Format = Literal["dot", "svg", "png", "pdf"]
 
-__all__ = ["Format", "architecture", "compile_table", "result_table"]
+__all__ = ["Format", "architecture", "compile_table", "result_html", "result_markdown", "result_table"]
 
 
 def architecture(graph: nx.DiGraph[str], result: Mapping[str, Any] | None, format: Format) -> bytes:

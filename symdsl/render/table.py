@@ -56,9 +56,14 @@ def result_table(result: Mapping[str, Any]) -> Group:
         result: the parsed `result.json`; numbers that are null are shown as a dash.
     """
     table = _table(RESULT_COLUMNS)
-    for layer in result["layers"]:
-        _add_section(table, (_learned(layer, candidate) for candidate in layer["candidates"]))
-    return _with_lines(table, _scores(result))
+    for section in result_sections(result):
+        _add_section(table, section)
+    return _with_lines(table, score_lines(result))
+
+
+def result_sections(result: Mapping[str, Any]) -> list[list[Cells]]:
+    """The cells under `RESULT_COLUMNS`: one row per candidate, one section per layer."""
+    return [[_learned(layer, candidate) for candidate in layer["candidates"]] for layer in result["layers"]]
 
 
 def size_text(size: int) -> str:
@@ -168,7 +173,8 @@ def _percent(value: float | None) -> str:
     return UNKNOWN if value is None else f"{100 * value:.2f} %"
 
 
-def _scores(result: Mapping[str, Any]) -> list[str]:
+def score_lines(result: Mapping[str, Any]) -> list[str]:
+    """How well the network does, and what the run took."""
     train, test = result["train"], result["test"]
     evidence = result["neg_log_evidence_per_example"]
     return [

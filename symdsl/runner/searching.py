@@ -47,15 +47,21 @@ class Result:
         spec: the spec as run.
     """
 
-    content: dict[str, Any]
+    content: dict[str, Any] = attrs.field(repr=False)
     folder: Path
-    spec: Spec
+    spec: Spec = attrs.field(repr=False)
 
     def __getitem__(self, key: str) -> Any:
         return self.content[key]
 
     def _repr_svg_(self) -> str:
         return render.architecture(self.spec.graph(), self.content, "svg").decode()
+
+    def _repr_html_(self) -> str:
+        return render.result_html(self.content, self._repr_svg_())
+
+    def _repr_markdown_(self) -> str:
+        return render.result_markdown(self.content)
 
 
 def search(

@@ -1,0 +1,26 @@
+"""A graph that shows itself; a module of its own, since a class of graphs needs networkx to be defined."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import networkx as nx
+
+from symdsl.graph import chain
+from symdsl.render import architecture
+
+
+class DrawnGraph(nx.DiGraph):  # type: ignore[misc, type-arg, unused-ignore]  # only some stubs know of parameters
+    """A `networkx.DiGraph` like any other, which a notebook shows as a picture while it still is a network."""
+
+    def _repr_svg_(self) -> str | None:
+        return architecture(self, None, "svg").decode() if _is_network(self) else None
+
+
+def _is_network(graph: nx.DiGraph[str]) -> bool:
+    """Whether the graph is one chain of records, as a spec gives it, and not what someone made of it since."""
+    if not graph or not {"name", "data"} <= graph.graph.keys() or not nx.is_directed_acyclic_graph(graph):
+        return False
+    if any("record" not in record for _, record in graph.nodes(data=True)):
+        return False
+    return set(graph.edges) == set(pairwise(node.name for node in chain(graph)))
