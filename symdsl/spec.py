@@ -95,10 +95,21 @@ def check(path: str | Path, overrides: Mapping[str, object] | None = None) -> tu
     program = read_file(Path(path), str(path), collector)
     if program is not None:
         program = apply_overrides(program, _given(overrides), collector)
-        if is_library(program):
-            check_library(program, collector)
-        else:
-            analyse(program, Path(path).stem, collector)
+    return _told(program, Path(path).stem, collector)
+
+
+def check_text(text: str, source: str, path: Path | None) -> tuple[Diagnostic, ...]:
+    """The same about a text that an editor holds; imports are relative to `path`, the file it will be."""
+    collector = Collector()
+    program = inline(text, source, path, collector)
+    return _told(program, "" if path is None else path.stem, collector)
+
+
+def _told(program: ast.Program | None, name: str, collector: Collector) -> tuple[Diagnostic, ...]:
+    if program is not None and is_library(program):
+        check_library(program, collector)
+    elif program is not None:
+        analyse(program, name, collector)
     return collector.diagnostics
 
 

@@ -10,7 +10,7 @@ from symdsl.analysis.checks import check_comments, check_lets, check_network, ch
 from symdsl.analysis.dataset import DataFacts, analyse_data
 from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate
-from symdsl.analysis.facts import Candidate, Facts, Layer, Network, Node, ParameterTensor
+from symdsl.analysis.facts import Candidate, Facts, Layer, Network, Node, ParameterTensor, Search
 from symdsl.analysis.lets import check_unused_lets, settle_lets
 from symdsl.analysis.names import Definitions, Scope, define, hidden, unique, unknown
 from symdsl.analysis.priors import Rules, read_rules
@@ -33,6 +33,65 @@ def analyse(program: ast.Program, name: str, collector: Collector) -> Facts | No
     Returns:
         The facts, or nothing if there was an error.
     """
+    found = _examine(program, collector)
+    definitions, scope, data, search = found.definitions, found.scope, found.data, found.search
+    check_unused_lets(scope)
+    check_twins([draft for draft in found.walked.drafts if isinstance(draft, LayerDraft)], collector)
+    check_comments(program.comments, collector)
+    network = Network(found.title, found.nodes())
+    if definitions.network is None:
+        return None
+    found.rules.report_idle(found.walked)
+    check_network(network, definitions.network.name.span, collector)
+    if collector.failed or data is None or search is None:
+        return None
+    spans = {setting.name.text: setting.span for setting in definitions.search}
+    check_search(search, spans, definitions.network.name.span, collector)
+    if collector.failed:
+        return None
+    check_lets(scope, program.span.source)
+    return Facts(name or found.title, data.data, network, search)
+
+
+@attrs.frozen
+class Findings:
+    """What can be said about a program, wrong as it may be.
+
+    Attributes:
+        nodes: the items of its network whose shapes are known.
+        scope: what names stand for outside of networks.
+        data: the facts about the data, unless something is wrong with them.
+    """
+
+    nodes: tuple[Node, ...]
+    scope: Scope
+    data: DataFacts | None
+
+
+def explore(program: ast.Program) -> Findings:
+    """Find out as much as can be said about a program; whoever wants to know what is wrong asks `analyse`."""
+    found = _examine(program, Collector())
+    return Findings(found.nodes(), found.scope, found.data)
+
+
+@attrs.frozen
+class _Examined:
+    """What the passes found, before anything is checked across them."""
+
+    definitions: Definitions
+    scope: Scope
+    data: DataFacts | None
+    walked: Walk
+    title: str
+    rules: Rules
+    search: Search | None
+
+    def nodes(self) -> tuple[Node, ...]:
+        """The items of the network with their priors."""
+        return tuple(_finished(draft, self.rules) for draft in self.walked.drafts)
+
+
+def _examine(program: ast.Program, collector: Collector) -> _Examined:
     definitions = define(program, collector)
     dataset = _Dataset(definitions)
     scope = Scope(
@@ -44,26 +103,11 @@ def analyse(program: ast.Program, name: str, collector: Collector) -> Facts | No
     )
     dataset.scope = scope
     settle_lets(scope, definitions.data)
-    found = dataset.facts()
-    walked, title = _network(definitions, scope, found)
+    data = dataset.facts()
+    walked, title = _network(definitions, scope, data)
     rules = read_rules(definitions.priors, scope)
     search = analyse_search(definitions.search, program.span, scope)
-    check_unused_lets(scope)
-    check_twins([draft for draft in walked.drafts if isinstance(draft, LayerDraft)], collector)
-    check_comments(program.comments, collector)
-    network = Network(title, tuple(_finished(draft, rules) for draft in walked.drafts))
-    if definitions.network is None:
-        return None
-    rules.report_idle(walked)
-    check_network(network, definitions.network.name.span, collector)
-    if collector.failed or found is None or search is None:
-        return None
-    spans = {setting.name.text: setting.span for setting in definitions.search}
-    check_search(search, spans, definitions.network.name.span, collector)
-    if collector.failed:
-        return None
-    check_lets(scope, program.span.source)
-    return Facts(name or title, found.data, network, search)
+    return _Examined(definitions, scope, data, walked, title, rules, search)
 
 
 @attrs.define

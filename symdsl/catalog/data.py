@@ -137,59 +137,77 @@ def _subset(outline: Outline, arguments: Arguments) -> Outline:
     return attrs.evolve(outline, train=n)
 
 
-_SIZE = Parameter("size", Whole(1, _LARGEST_SIDE))
+_SIZE = Parameter("size", Whole(1, _LARGEST_SIDE), about="side of the square image, in pixels")
+
+_DIGITS = Signature(
+    "digits",
+    (attrs.evolve(_SIZE, default=8),),
+    "1,797 handwritten digits of 8x8 that ship with scikit-learn; 360 of them are test data",
+)
+_MNIST = Signature(
+    "mnist",
+    (
+        Parameter("root", Quoted(), "~/data", "folder of the files"),
+        Parameter("download", Switch(), False, "whether to fetch what is missing"),
+    ),
+    "70,000 handwritten digits of 28x28; 10,000 of them are test data",
+)
+_ARRAYS = Signature(
+    "arrays",
+    (
+        Parameter("path", Quoted(), about="an `.npz` file, relative to the working folder"),
+        Parameter("task", Choice(("auto", "classification", "regression")), "auto", "what the targets are"),
+    ),
+    "your own data: `x_train`, `y_train`, `x_test` and `y_test` of an `.npz` file",
+)
+_SYNTHETIC = Signature(
+    "synthetic",
+    (
+        Parameter("channels", Whole(1, _LARGEST_SIDE), 1, "channels of an image"),
+        attrs.evolve(_SIZE, default=8),
+        Parameter("classes", Whole(2, 10**6), 4, "number of classes"),
+        Parameter("train", Whole(1, _LARGEST_COUNT), 64, "training examples"),
+        Parameter("test", Whole(1, _LARGEST_COUNT), 32, "test examples"),
+    ),
+    "images made up for tests",
+)
 
 SOURCES: dict[str, Source] = {
     source.signature.name: source
     for source in (
-        Source(Signature("digits", (attrs.evolve(_SIZE, default=8),)), _digits),
-        Source(
-            Signature("mnist", (Parameter("root", Quoted(), "~/data"), Parameter("download", Switch(), False))), _mnist
-        ),
-        Source(
-            Signature(
-                "arrays",
-                (
-                    Parameter("path", Quoted()),
-                    Parameter("task", Choice(("auto", "classification", "regression")), "auto"),
-                ),
-            ),
-            None,
-        ),
-        Source(
-            Signature(
-                "synthetic",
-                (
-                    Parameter("channels", Whole(1, _LARGEST_SIDE), 1),
-                    attrs.evolve(_SIZE, default=8),
-                    Parameter("classes", Whole(2, 10**6), 4),
-                    Parameter("train", Whole(1, _LARGEST_COUNT), 64),
-                    Parameter("test", Whole(1, _LARGEST_COUNT), 32),
-                ),
-            ),
-            _synthetic,
-        ),
+        Source(_DIGITS, _digits),
+        Source(_MNIST, _mnist),
+        Source(_ARRAYS, None),
+        Source(_SYNTHETIC, _synthetic),
     )
 }
 """Every data source by name."""
 
+_QUADRANTS = Signature(
+    "quadrants",
+    (
+        Parameter(
+            "label", Choice(("digit", "both")), "digit", "`digit` keeps the label, `both` adds the quadrant to it"
+        ),
+        Parameter("copies", Whole(1, 1000), 4, "how often each image is placed"),
+    ),
+    "places each image in quadrants, drawn at random, of a map twice as large",
+)
+_DEGREES = Parameter("degrees", Real(0, 180), about="largest angle in either direction")
+_PIXELS = Parameter("pixels", Whole(0, _LARGEST_SIDE), about="farthest in either direction")
+_COUNT = Parameter("n", Whole(1, _LARGEST_COUNT), about="training examples to keep")
+
 TRANSFORMS: dict[str, Transform] = {
     transform.signature.name: transform
     for transform in (
-        Transform(Signature("standardize"), _unchanged),
-        Transform(Signature("resize", (_SIZE,)), _resize),
-        Transform(Signature("pad", (_SIZE,)), _pad),
-        Transform(Signature("crop", (_SIZE,)), _crop),
-        Transform(Signature("rotate", (Parameter("degrees", Real(0, 180)),)), _unchanged),
-        Transform(Signature("translate", (Parameter("pixels", Whole(0, _LARGEST_SIDE)),)), _translate),
-        Transform(
-            Signature(
-                "quadrants",
-                (Parameter("label", Choice(("digit", "both")), "digit"), Parameter("copies", Whole(1, 1000), 4)),
-            ),
-            _quadrants,
-        ),
-        Transform(Signature("subset", (Parameter("n", Whole(1, _LARGEST_COUNT)),)), _subset),
+        Transform(Signature("standardize", about="mean 0 and variance 1 in each channel"), _unchanged),
+        Transform(Signature("resize", (_SIZE,), "resamples images"), _resize),
+        Transform(Signature("pad", (_SIZE,), "surrounds images with zeros"), _pad),
+        Transform(Signature("crop", (_SIZE,), "keeps the middle of images"), _crop),
+        Transform(Signature("rotate", (_DEGREES,), "turns each image by an angle of its own"), _unchanged),
+        Transform(Signature("translate", (_PIXELS,), "moves each image by a distance of its own"), _translate),
+        Transform(_QUADRANTS, _quadrants),
+        Transform(Signature("subset", (_COUNT,), "keeps some of the training examples, drawn at random"), _subset),
     )
 }
 """Every transform by name."""

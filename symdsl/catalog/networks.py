@@ -10,7 +10,15 @@ ACTIVATIONS = ("relu", "gelu", "tanh", "sigmoid", "silu", "elu", "leaky_relu", "
 REDUCTIONS = ("max", "mean")
 """How `project` and `pool` reduce."""
 
-IMAGE = Signature("image", tuple(Parameter(name, Whole()) for name in ("channels", "height", "width")))
+IMAGE = Signature(
+    "image",
+    (
+        Parameter("channels", Whole(), about="channels of an example"),
+        Parameter("height", Whole(), about="rows"),
+        Parameter("width", Whole(), about="columns"),
+    ),
+    "an image, in the shape that the data deliver",
+)
 """What a network reads."""
 
 _LEAST_PRECISION, _LARGEST_PRECISION = 6.2e-6, 6.5e7
@@ -20,10 +28,11 @@ _PRECISION = Real(_LEAST_PRECISION, _LARGEST_PRECISION)
 NORMAL = Signature(
     "normal",
     (
-        Parameter("precision", _PRECISION, None),
-        Parameter("variance", Real(1 / _LARGEST_PRECISION, 1 / _LEAST_PRECISION), None),
-        Parameter("std", Real(_LARGEST_PRECISION**-0.5, _LEAST_PRECISION**-0.5), None),
-        Parameter("fixed", Switch(), False),
+        Parameter("precision", _PRECISION, None, "one over the variance"),
+        Parameter("variance", Real(1 / _LARGEST_PRECISION, 1 / _LEAST_PRECISION), None, "of each weight"),
+        Parameter("std", Real(_LARGEST_PRECISION**-0.5, _LEAST_PRECISION**-0.5), None, "standard deviation"),
+        Parameter("fixed", Switch(), False, "whether the search must leave it as it is"),
     ),
+    "a Gaussian prior around 0: exactly one of precision, variance and std",
 )
 """A prior. The bounds are those within which a search keeps every precision: e^-12 to e^18."""

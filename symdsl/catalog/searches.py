@@ -5,45 +5,75 @@ from __future__ import annotations
 from symdsl.catalog.signatures import Choice, Parameter, Real, Signature, Switch, Variant, Whole
 
 _LARGEST = 10**9
-_SCHEDULE = Parameter("schedule", Choice(("cosine", "constant")), "cosine")
+_SCHEDULE = Parameter(
+    "schedule", Choice(("cosine", "constant")), "cosine", "how the learning rate goes down over the run"
+)
 
 
 def _prior_schedule(default: str) -> Parameter:
-    return Parameter("schedule", Choice(("onecycle", "cosine", "constant")), default)
+    about = "how the size of the updates changes over the run"
+    return Parameter("schedule", Choice(("onecycle", "cosine", "constant")), default, about)
 
 
 def _rate(default: float) -> Parameter:
-    return Parameter("lr", Real(0, 1e3, above=True), default)
+    return Parameter("lr", Real(0, 1e3, above=True), default, "learning rate at the start")
 
 
-_FISHER = Variant((Signature("exact"), Signature("mc", (Parameter("samples", Whole(1, 10**6), 1),))))
-_KFAC = Variant((Signature("kfac", (Parameter("sharing", Choice(("expand", "reduce")), "expand"),)),))
-_OBJECTIVE = Variant(
-    (Signature("laplace", (Parameter("approximation", _KFAC, "kfac"), Parameter("fisher", _FISHER, "mc"))),)
+_FISHER = Variant(
+    (
+        Signature("exact", about="all columns of the Jacobian"),
+        Signature(
+            "mc",
+            (Parameter("samples", Whole(1, 10**6), 1, "labels drawn for each example"),),
+            "labels drawn from the network's own predictions",
+        ),
+    )
 )
-_CLIP = Parameter("clip", Real(0, 1e9), 1.0)
-_STEPS = Parameter("steps", Choice(("relative", "absolute")), "relative")
-_OPTIMIZER = Variant((Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS)),))
+_SHARING = Parameter(
+    "sharing", Choice(("expand", "reduce")), "expand", "`reduce` sums the uses of a shared weight first"
+)
+_KFAC = Variant((Signature("kfac", (_SHARING,), "Kronecker-factored Gauss-Newton curvature"),))
+_OBJECTIVE = Variant(
+    (
+        Signature(
+            "laplace",
+            (
+                Parameter("approximation", _KFAC, "kfac", "of the curvature"),
+                Parameter("fisher", _FISHER, "mc", "how the expectation over labels is taken"),
+            ),
+            "the marginal likelihood, by Laplace's approximation",
+        ),
+    )
+)
+_CLIP = Parameter("clip", Real(0, 1e9), 1.0, "bound on the norm of the gradient; 0 for none")
+_STEPS = Parameter(
+    "steps",
+    Choice(("relative", "absolute")),
+    "relative",
+    "`relative` shrinks a tensor's steps as the tensor shrinks below its initial size",
+)
+_OPTIMIZER = Variant((Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS), "Adam on the weights"),))
+_DAMPING = Parameter("damping", Real(0, 1, below=True), 0.0, "share of the old log precision that is kept")
 _PRIOR_OPTIMIZER = Variant(
     (
-        Signature("mackay", (Parameter("damping", Real(0, 1, below=True), 0.0), _prior_schedule("onecycle"))),
-        Signature("adam", (_rate(0.1), _prior_schedule("cosine"))),
+        Signature("mackay", (_DAMPING, _prior_schedule("onecycle")), "MacKay's fixed point"),
+        Signature("adam", (_rate(0.1), _prior_schedule("cosine")), "Adam on the log precisions"),
     )
 )
 
 SEARCH = Signature(
     "search",
     (
-        Parameter("objective", _OBJECTIVE, "laplace"),
-        Parameter("epochs", Whole(1, _LARGEST), 60),
-        Parameter("burnin", Whole(0, _LARGEST), 0),
-        Parameter("every", Whole(1, _LARGEST), 3),
-        Parameter("steps", Whole(1, 10**6), 5),
-        Parameter("optimizer", _OPTIMIZER, "adam"),
-        Parameter("prior_optimizer", _PRIOR_OPTIMIZER, "mackay"),
-        Parameter("batch", Whole(1, _LARGEST), 128),
-        Parameter("seed", Whole(0, 2**63 - 1), 711),
-        Parameter("keep_paths", Switch(), False),
+        Parameter("objective", _OBJECTIVE, "laplace", "what the search maximises"),
+        Parameter("epochs", Whole(1, _LARGEST), 60, "passes over the training data"),
+        Parameter("burnin", Whole(0, _LARGEST), 0, "epochs before the first evidence step"),
+        Parameter("every", Whole(1, _LARGEST), 3, "epochs between evidence steps"),
+        Parameter("steps", Whole(1, 10**6), 5, "prior updates per evidence step"),
+        Parameter("optimizer", _OPTIMIZER, "adam", "how the weights are trained"),
+        Parameter("prior_optimizer", _PRIOR_OPTIMIZER, "mackay", "how the prior precisions are updated"),
+        Parameter("batch", Whole(1, _LARGEST), 128, "examples per batch"),
+        Parameter("seed", Whole(0, 2**63 - 1), 711, "of initial weights, order of examples, and drawn labels"),
+        Parameter("keep_paths", Switch(), False, "whether candidates that are switched off stay alive"),
     ),
 )
 """Every key of `search`; epochs count passes over the training data, `batch` counts examples."""

@@ -81,19 +81,28 @@ class Parameter:
         type: what is accepted.
         default: what stands for it where it is not given: `REQUIRED`, `None` (left out), or a value; for a
             `Variant`, the name of an option.
+        about: what it means, in a few words.
     """
 
     name: str
     type: Type
     default: Value | Required | None = REQUIRED
+    about: str = ""
 
 
 @attrs.frozen
 class Signature:
-    """Something that can be called."""
+    """Something that can be called.
+
+    Attributes:
+        name: as written.
+        parameters: in the order in which they can be given without their names.
+        about: what it means, in a few words.
+    """
 
     name: str
     parameters: tuple[Parameter, ...] = ()
+    about: str = ""
 
     @property
     def names(self) -> tuple[str, ...]:

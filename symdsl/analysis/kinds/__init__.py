@@ -32,7 +32,9 @@ __all__ = [
 KINDS = KindTable((FC, CONV, FACTORED, GCONV))
 """Every kind by name, those of installed packages included."""
 
-INIT_SCALE = Parameter("init_scale", Real(0, 1e3, above=True), None)
+INIT_SCALE = Parameter(
+    "init_scale", Real(0, 1e3, above=True), None, "factor on the standard deviation of the initial weights"
+)
 """An argument of every kind."""
 
 

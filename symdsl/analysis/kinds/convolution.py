@@ -6,7 +6,7 @@ from symdsl.analysis.facts import FactorSize, Shape
 from symdsl.analysis.kinds.record import TRANSLATIONS, Arguments, Kind, Refusal, Site, Tensor
 from symdsl.catalog.signatures import Parameter, Signature, Whole
 
-K = Parameter("k", Whole(1, 10**4))
+K = Parameter("k", Whole(1, 10**4), about="side of the kernel; an odd number")
 
 
 def kernel_limit(shape: Shape) -> int:

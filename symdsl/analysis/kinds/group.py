@@ -44,8 +44,8 @@ def _group_refusal(site: Site, arguments: Arguments) -> Refusal | None:
 
 
 _LIFTED = tuple(name for name in GROUPS if name != TRIVIAL)
-_FACTOR = Parameter("factor", Choice(("full", "pointwise")), "full")
-_GROUP = Parameter("group", Choice(_LIFTED), None)
+_FACTOR = Parameter("factor", Choice(("full", "pointwise")), "full", "how the filter depends on the group")
+_GROUP = Parameter("group", Choice(_LIFTED), None, "the group of the map, which need not be said")
 
 GCONV = Kind(
     Signature("GCONV", (K, _FACTOR, _GROUP)),
