@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SPEC_WRONG, FAILED, INTERRUPTED = 1, 3, 130
 
 
-_ORDER = ("new", "check", "fmt", "explain", "compile", "search", "map", "show", "eval")
+_ORDER = ("new", "check", "fmt", "explain", "compile", "search", "map", "show", "eval", "lsp")
 
 
 class _Commands(click.RichGroup):
@@ -451,3 +451,13 @@ def eval(run: Path, settings: dict[str, Override], device: str, as_json: bool) -
     for name, value in metrics.items():
         if value is not None:
             click.echo(f"{name}: {value:.4f}")
+
+
+@main.command()
+def lsp() -> None:
+    """Serve an editor, over standard input and output; see editors/vscode."""
+    try:
+        from symdsl.editor.server import server
+    except ModuleNotFoundError as error:
+        raise RunError(f"the language server needs `{error.name}`: run `pip install 'symdsl[lsp]'`") from error
+    server().start_io()

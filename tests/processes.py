@@ -12,12 +12,12 @@ from typing import Any
 import symdsl
 
 
-def started(arguments: Sequence[object], cwd: Path, **streams: Any) -> subprocess.Popen[str]:
-    """`python` with these arguments, at work in `cwd`; streams that are not named become pipes."""
+def started(arguments: Sequence[object], cwd: Path, **streams: Any) -> subprocess.Popen[Any]:
+    """`python` with these arguments, at work in `cwd`; streams that are not named become pipes, of text unless told."""
     # Python looks for modules in the working folder first, so that must never be the checkout by accident.
     environment = os.environ | {"PYTHONPATH": str(Path(symdsl.__file__).parents[1])}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | streams
-    return subprocess.Popen([sys.executable, *map(str, arguments)], cwd=cwd, text=True, env=environment, **pipes)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | streams
+    return subprocess.Popen([sys.executable, *map(str, arguments)], cwd=cwd, env=environment, **pipes)
 
 
 def output_of(program: str, cwd: Path) -> str:

@@ -1,0 +1,303 @@
+"""What can be written at a place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import attrs
+
+from symdsl.analysis.kinds import KINDS, call_signature
+from symdsl.analysis.priors import BIAS, matches
+from symdsl.catalog.data import SOURCES, TRANSFORMS
+from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
+from symdsl.catalog.searches import SEARCH
+from symdsl.catalog.signatures import Signature, Switch, Type
+from symdsl.editor.cursor import Cursor
+from symdsl.editor.outline import ITEMS, STATEMENTS
+from symdsl.editor.reading import Reading
+from symdsl.editor.symbols import Symbol, imported_file
+from symdsl.editor.wording import (
+    BUILTINS,
+    KEYWORDS,
+    argument,
+    parameter_words,
+    signature_at,
+    signature_words,
+    signatures,
+    usage,
+    values,
+)
+from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.language.keywords import keywords
+
+_CALCULATING = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARE"})
+
+
+@attrs.frozen
+class Item:
+    """Something that can be written.
+
+    Attributes:
+        label: what is shown and, unless `insert` says else, written.
+        what: `keyword`, `kind`, `function`, `value`, `variable`, `argument`, `layer`, `network`, `block` or `file`.
+        detail: a few words beside it.
+        about: Markdown about it.
+        insert: what is written.
+    """
+
+    label: str
+    what: str
+    detail: str = ""
+    about: str = ""
+    insert: str = ""
+
+
+@attrs.frozen
+class Completion:
+    """What can be written, in place of what stands between two offsets."""
+
+    items: tuple[Item, ...]
+    reach: tuple[int, int]
+
+
+def complete(reading: Reading, offset: int) -> Completion:
+    """Say what can be written at an offset; every label once."""
+    cursor = reading.cursor(offset)
+    if cursor.untouched:
+        return _path(cursor, reading, offset)
+    found: dict[str, Item] = {}
+    for item in _items(cursor, reading):
+        found.setdefault(item.label, item)
+    return Completion(tuple(found.values()), cursor.word)
+
+
+def _items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    if cursor.brackets:
+        yield from _in_brackets(cursor, reading)
+        return
+    if cursor.fresh:
+        yield from _BEGINNINGS[cursor.block](cursor, reading)
+    if cursor.before:
+        yield from _WITHIN.get(cursor.block, _within_item)(cursor, reading)
+
+
+# ---------------------------------------------------------------- beginnings
+
+
+def _reserved(terminals: Iterable[str]) -> Iterator[Item]:
+    words = (keywords()[terminal] for terminal in keywords() if terminal in terminals)
+    return (Item(word, "keyword", about=KEYWORDS[word]) for word in words)
+
+
+def _statement(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    return _reserved(STATEMENTS)
+
+
+def _item(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    return _reserved(ITEMS)
+
+
+def _selector(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    yield from (Item(node.name, "layer", f"{node.in_shape} to {node.out_shape}") for node in reading.layers)
+    yield from (Item(one.name, "layer") for one in reading.symbols if one.what == "layer")
+    yield Item("*", "value", "any layer")
+
+
+def _key(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    given = {str(entry.tokens[0]) for entry in cursor.around[-1].inside}
+    return _arguments(SEARCH, given, 0)
+
+
+_BEGINNINGS: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {
+    "": _statement,
+    "BLOCK": _item,
+    "NETWORK": _item,
+    "REPEAT": _item,
+    "PRIOR": _selector,
+    "SEARCH": _key,
+}
+"""By the braces around a place: what can begin there."""
+
+
+# ---------------------------------------------------------------- within statements and items
+
+
+def _within_item(cursor: Cursor, reading: Reading) -> Iterable[Item]:
+    if cursor.previous in _CALCULATING and cursor.since("COLON", "ARROW") != "COLON":
+        return _names(cursor, reading)
+    return next((row.items(cursor, reading) for row in _ITEM_ROWS if row.fits(cursor)), ())
+
+
+@attrs.frozen
+class _Row:
+    """Behind which words of which item something can be written."""
+
+    head: str
+    previous: frozenset[str]
+    items: Callable[[Cursor, Reading], Iterable[Item]]
+    since: str = ""
+
+    def fits(self, cursor: Cursor) -> bool:
+        last = cursor.since("ARROW", "STRIDE", "THEN", "TILDE", "EQUAL", "COLON", "AS")
+        return cursor.head == self.head and cursor.previous in self.previous and self.since in ("", last)
+
+
+def _table(table: dict[str, Signature]) -> Callable[[Cursor, Reading], Iterable[Item]]:
+    return lambda cursor, reading: (_callable(one) for one in table.values())
+
+
+def _callable(signature: Signature, what: str = "function") -> Item:
+    return Item(signature.name, what, usage(signature), signature_words(signature))
+
+
+def _words(words: Iterable[str], detail: str) -> Callable[[Cursor, Reading], Iterable[Item]]:
+    return lambda cursor, reading: (Item(word, "value", detail) for word in words)
+
+
+def _kinds(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    yield from (_callable(call_signature(kind), "kind") for kind in KINDS.values())
+    yield from _names(cursor, reading)
+
+
+def _names(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    for one in reading.visible(cursor.word[0]):
+        if one.what in ("let", "parameter", "value"):
+            yield Item(one.name, "variable", one.text if one.what == "let" else f"{one.what} of `{one.text}`")
+    yield from (Item(name, "variable", about=about) for name, about in BUILTINS.items())
+
+
+def _anything(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    yield from _kinds(cursor, reading)
+    yield from (_callable(one) for one in signatures().values() if one.name not in {*SOURCES, *TRANSFORMS, IMAGE.name})
+
+
+def _prior(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    yield _callable(NORMAL)
+    yield from (item for item in _names(cursor, reading) if item.label not in BUILTINS)
+
+
+def _templates(what: str) -> Callable[[Cursor, Reading], Iterable[Item]]:
+    def items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+        return (Item(one.name, what, one.text) for one in reading.symbols if one.what == what)
+
+    return items
+
+
+_SOURCES = {name: source.signature for name, source in SOURCES.items()}
+_TRANSFORMS = {name: transform.signature for name, transform in TRANSFORMS.items()}
+_GROUPS = [name for name in GROUPS if name != TRIVIAL]
+_VALUE_ENDS = frozenset({"NAME", "NUMBER", "RPAR", "RSQB"})
+
+_ITEM_ROWS = (
+    _Row("LET", frozenset({"EQUAL"}), _anything),
+    _Row("DATA", frozenset({"DATA"}), _table(_SOURCES)),
+    _Row("DATA", frozenset({"THEN"}), _table(_TRANSFORMS)),
+    _Row("NETWORK", frozenset({"EQUAL"}), _templates("network")),
+    _Row("USE", frozenset({"USE"}), _templates("block")),
+    _Row("INPUT", frozenset({"INPUT"}), _table({IMAGE.name: IMAGE})),
+    _Row("LIFT", frozenset({"LIFT"}), _words(_GROUPS, "group")),
+    _Row("PROJECT", frozenset({"PROJECT"}), _words(REDUCTIONS, "over the group")),
+    _Row("POOL", frozenset({"POOL"}), _words(REDUCTIONS, "over all positions")),
+    _Row("REPEAT", frozenset({"REPEAT"}), _names),
+    _Row("REPEAT", _VALUE_ENDS, lambda cursor, reading: () if cursor.since("AS") else _reserved({"AS"})),
+    _Row("USE", _VALUE_ENDS, lambda cursor, reading: () if cursor.since("AS") else _reserved({"AS"})),
+    _Row("LAYER", frozenset({"COLON", "PLUS"}), _kinds),
+    _Row("LAYER", frozenset({"TILDE"}), _prior),
+    _Row("LAYER", frozenset({"ARROW", "STRIDE"}), _names),
+    _Row("LAYER", frozenset({"THEN"}), _words(ACTIVATIONS, "activation")),
+    _Row("LAYER", _VALUE_ENDS, lambda cursor, reading: _reserved({"STRIDE"}), since="ARROW"),
+)
+"""The first row that fits says what can be written."""
+
+
+def _within_rule(cursor: Cursor, reading: Reading) -> Iterable[Item]:
+    parts = "".join(cursor.before).split(".")
+    if cursor.since("TILDE"):
+        return _prior(cursor, reading) if cursor.previous == "TILDE" else ()
+    if cursor.previous != "DOT":
+        return ()
+    layers = [layer for layer in reading.layers if matches(parts[0], layer.name)]
+    if len(parts) == 2:
+        named = dict.fromkeys(one.kind for layer in layers for one in layer.candidates) or KINDS
+        return [*(_callable(call_signature(KINDS[name]), "kind") for name in named), Item(BIAS, "value"), _ANY]
+    tensors = (tensor.name for layer in layers for one in layer.candidates for tensor in one.tensors)
+    return [*(Item(name, "value", "parameter tensor") for name in dict.fromkeys(tensors)), _ANY]
+
+
+_ANY = Item("*", "value", "any")
+
+
+def _within_setting(cursor: Cursor, reading: Reading) -> Iterable[Item]:
+    parameter = SEARCH.parameter(str(cursor.before[0]))
+    if cursor.previous != "EQUAL" or parameter is None:
+        return _names(cursor, reading) if cursor.previous in _CALCULATING else ()
+    return [*_values(parameter.type), *_names(cursor, reading)]
+
+
+_WITHIN: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {"PRIOR": _within_rule, "SEARCH": _within_setting}
+"""By the braces around a place: what can be written behind the beginning of an entry; else the rows say it."""
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _in_brackets(cursor: Cursor, reading: Reading) -> Iterable[Item]:
+    bracket = cursor.brackets[-1]
+    parameters = reading.template(bracket.called)
+    if parameters and len(cursor.brackets) == 1:
+        return _of_template(parameters, cursor, reading)
+    signature = signature_at(cursor)
+    if signature is None:
+        return _anything(cursor, reading) if cursor.since("EQUAL", "COLON", "AS") != "AS" else ()
+    parameter = argument(signature, bracket.argument, bracket.index)
+    written = [] if parameter is None else [*_values(parameter.type), *_names(cursor, reading)]
+    return written if bracket.argument else [*_arguments(signature, bracket.named, bracket.index), *written]
+
+
+def _of_template(parameters: list[Symbol], cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    bracket = cursor.brackets[-1]
+    if not bracket.argument:
+        for one in parameters[bracket.index :]:
+            if one.name not in bracket.named:
+                yield Item(one.name, "argument", one.text, insert=f"{one.name} = ")
+    yield from _kinds(cursor, reading)
+
+
+def _arguments(signature: Signature, given: Iterable[str], index: int) -> Iterator[Item]:
+    """The arguments that are not given yet, by their names."""
+    for parameter in signature.parameters[index:]:
+        if parameter.name not in given:
+            bare = isinstance(parameter.type, Switch) and signature is not SEARCH
+            insert = parameter.name if bare else f"{parameter.name} = "
+            yield Item(parameter.name, "argument", parameter.about, parameter_words(parameter), insert)
+
+
+def _values(type: Type) -> Iterator[Item]:
+    known = signatures()
+    for word in values(type):
+        yield _callable(known[word]) if word in known else Item(word, "value")
+
+
+# ---------------------------------------------------------------- paths
+
+
+def _path(cursor: Cursor, reading: Reading, offset: int) -> Completion:
+    """Files that an import can name, one folder at a time."""
+    begun = cursor.untouched[1:]
+    reach = (offset - len(begun.rpartition("/")[2]), offset)
+    if cursor.head != "IMPORT" or not cursor.untouched.startswith('"'):
+        return Completion((), reach)
+    folder = imported_file(begun.rpartition("/")[0] or ".", reading.path)
+    if folder is None or not folder.is_dir():
+        return Completion((), reach)
+    found = sorted(_importable(folder, reading.path))
+    return Completion(tuple(Item(name, "file") for name in found), reach)
+
+
+def _importable(folder: Path, importing: Path | None) -> Iterator[str]:
+    for path in folder.iterdir():
+        if path.is_dir() and not path.name.startswith("."):
+            yield f"{path.name}/"
+        elif path.suffix == ".sym" and path != importing:
+            yield path.name

@@ -1,0 +1,81 @@
+"""Where the name at a place is defined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import takewhile
+
+from lark import Token
+
+from symdsl.analysis.priors import matches
+from symdsl.diagnostics import Span
+from symdsl.editor.cursor import Cursor
+from symdsl.editor.reading import Reading
+from symdsl.editor.symbols import Symbol, imported_file
+
+_PATTERN = frozenset({"NAME", "KIND", "STAR", "SLASH", "MINUS", "NUMBER"})
+
+
+def define(reading: Reading, offset: int) -> list[Span]:
+    """The places that define what stands at an offset: one for a name, several for a pattern with `*`."""
+    token = reading.token_at(offset)
+    if token is None:
+        return []
+    if token.type == "TEXT":
+        return _file(token, reading)
+    cursor = reading.cursor(token.end_pos or 0)
+    if cursor.untouched:
+        return []
+    if _selects(cursor):
+        return _selected(_pattern(token, reading), reading)
+    return [one.span for one in _named(token, cursor, reading)][:1]
+
+
+def _file(token: Token, reading: Reading) -> list[Span]:
+    index = reading.tokens.index(token)
+    path = imported_file(token, reading.path) if index and reading.tokens[index - 1].type == "IMPORT" else None
+    return [Span(str(path), 1, 1, 1, 1)] if path is not None and path.is_file() else []
+
+
+def _named(token: Token, cursor: Cursor, reading: Reading) -> list[Symbol]:
+    """What a name may stand for, likeliest first: the parameter that an argument is for, then what is visible."""
+    following = reading.tokens[reading.tokens.index(token) + 1 :]
+    called = cursor.brackets[-1].called if cursor.brackets and following and following[0].type == "EQUAL" else ""
+    known = [*reading.template(called), *reading.visible(token.start_pos or 0)]
+    owned = [
+        one for one in reading.symbols if one.what in ("layer", "use", "parameter") and _within(token, one, reading)
+    ]
+    return [one for one in (*known, *owned) if one.name == token]
+
+
+def _within(token: Token, symbol: Symbol, reading: Reading) -> bool:
+    """Whether a token is part of a name where it is defined."""
+    place = reading.reach(symbol.span)
+    return place is not None and place[0] <= (token.start_pos or 0) < place[1]
+
+
+# ---------------------------------------------------------------- selectors
+
+
+def _selects(cursor: Cursor) -> bool:
+    """Whether a place is in the first part of a selector."""
+    return cursor.block == "PRIOR" and all(token.type in _PATTERN for token in cursor.before)
+
+
+def _pattern(token: Token, reading: Reading) -> str:
+    """The first part of a selector, any token of which is given."""
+    index = reading.tokens.index(token)
+    before = _run(reversed(reading.tokens[:index]), token)
+    after = _run(reading.tokens[index + 1 :], token)
+    return "".join([*reversed(before), token, *after])
+
+
+def _run(tokens: Iterable[Token], beside: Token) -> list[Token]:
+    return list(takewhile(lambda one: one.type in _PATTERN and one.line == beside.line, tokens))
+
+
+def _selected(pattern: str, reading: Reading) -> list[Span]:
+    """Where the layers that a pattern matches are: those of the network that is built, else any of that name."""
+    built = [layer.span for layer in reading.layers if matches(pattern, layer.name)]
+    named = [one.span for one in reading.symbols if one.what == "layer" and matches(pattern, one.name)]
+    return list(dict.fromkeys(built or named))

@@ -1,0 +1,255 @@
+"""What is said of the word at a place, as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import attrs
+from lark import Token
+
+from symdsl.analysis.facts import Candidate, Layer, Node
+from symdsl.analysis.kinds import KINDS, call_signature
+from symdsl.analysis.priors import matches
+from symdsl.analysis.values import Located
+from symdsl.catalog.networks import ACTIVATIONS, REDUCTIONS
+from symdsl.catalog.searches import SEARCH
+from symdsl.editor.cursor import Bracket, Cursor
+from symdsl.editor.outline import ITEMS, Entry
+from symdsl.editor.reading import Reading
+from symdsl.editor.symbols import Symbol
+from symdsl.editor.wording import (
+    BUILTINS,
+    KEYWORDS,
+    parameter_words,
+    signature_at,
+    signature_words,
+    signatures,
+    usage,
+    values,
+)
+from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.language import ast
+from symdsl.resources import read_shipped
+
+_MOST_SHOWN = 8
+
+
+@attrs.frozen
+class Hover:
+    """Markdown about the text between two offsets."""
+
+    text: str
+    reach: tuple[int, int]
+
+
+@attrs.frozen
+class _Asked:
+    """A word, the token behind it, its place and the text."""
+
+    word: Token
+    following: str
+    cursor: Cursor
+    reading: Reading
+
+    @property
+    def start(self) -> int:
+        return self.word.start_pos or 0
+
+
+def hover(reading: Reading, offset: int) -> Hover | None:
+    """Say what stands at an offset, if anything is known of it."""
+    token = reading.token_at(offset)
+    if token is None or reading.cursor(offset).untouched:
+        return None
+    index = reading.tokens.index(token)
+    following = reading.tokens[index + 1].type if index + 1 < len(reading.tokens) else ""
+    asked = _Asked(token, following, reading.cursor(token.end_pos or 0), reading)
+    text = next((text for finder in _FINDERS if (text := finder(asked))), "")
+    return Hover(text, (asked.start, token.end_pos or 0)) if text else None
+
+
+# ---------------------------------------------------------------- items and layers
+
+
+def _item(asked: _Asked) -> str:
+    """A reserved word that begins an item, or the name of a layer: what it reads and writes."""
+    entry = next((one for one, _ in asked.reading.file.walk() if one.head in ITEMS and asked.word in one.tokens), None)
+    if entry is None or not (asked.word is entry.tokens[0] or _names_layer(asked, entry)):
+        return ""
+    about = [KEYWORDS[str(asked.word)]] if asked.word is entry.tokens[0] else []
+    nodes = () if entry.head == "REPEAT" else _nodes_in(entry.reach, asked.reading)
+    return "\n\n".join([*(_described(nodes)), *about])
+
+
+def _names_layer(asked: _Asked, entry: Entry) -> bool:
+    colon = next((token.start_pos or 0 for token in entry.tokens if token.type == "COLON"), 0)
+    return entry.head == "LAYER" and asked.start < colon
+
+
+def _nodes_in(reach: tuple[int, int], reading: Reading) -> list[Node]:
+    places = ((node, reading.reach(node.span)) for node in reading.nodes)
+    return [node for node, place in places if place is not None and reach[0] <= place[0] and place[1] <= reach[1]]
+
+
+def _described(nodes: Iterable[Node]) -> list[str]:
+    found = list(nodes)
+    if len(found) == 1 and isinstance(found[0], Layer):
+        return [_layer(found[0])]
+    lines = [f"- {_shapes(node)}" for node in found[:_MOST_SHOWN]]
+    more = len(found) - _MOST_SHOWN
+    return ["\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])] if lines else []
+
+
+def _shapes(node: Node) -> str:
+    reads = "" if not hasattr(node, "in_shape") else f"{node.in_shape} to "
+    counted = f", {node.parameters:,} parameters" if isinstance(node, Layer) else ""
+    return f"`{node.name}`: {reads}{node.out_shape}{counted}"
+
+
+def _layer(layer: Layer) -> str:
+    rows = [f"| `{one.name}` | {one.parameters:,} | {_keeps(one)} |" for one in layer.candidates]
+    table = ["| candidate | parameters | keeps strictly |", "| --- | ---: | --- |", *rows]
+    return f"{_shapes(layer)}\n\n" + "\n".join(table)
+
+
+def _keeps(candidate: Candidate) -> str:
+    return ", ".join(candidate.preserves) or "nothing"
+
+
+def _selected_layers(asked: _Asked) -> str:
+    """The first part of a selector."""
+    if asked.cursor.block != "PRIOR" or asked.cursor.before or asked.cursor.brackets:
+        return ""
+    named = [node for node in asked.reading.layers if matches(str(asked.word), node.name)]
+    return "\n\n".join(_described(named))
+
+
+# ---------------------------------------------------------------- kinds
+
+
+def _kind(asked: _Asked) -> str:
+    """The page of a kind, and what it is at this place."""
+    if asked.word not in KINDS:
+        return ""
+    kind = KINDS[str(asked.word)]
+    return "\n\n".join([*_here(asked), f"```sym\n{usage(call_signature(kind))}\n```", _page(kind.page)])
+
+
+def _page(path: str) -> str:
+    """A shipped page, a size smaller than the editor would show its title."""
+    return read_shipped(path).replace("# ", "### ", 1)
+
+
+def _here(asked: _Asked) -> list[str]:
+    named = [
+        f"- `{layer.name}`, {layer.in_shape} to {layer.out_shape}: {one.parameters:,} parameters, keeps {_keeps(one)}"
+        for layer in asked.reading.layers
+        for one in layer.candidates
+        if _covers(asked, one)
+    ]
+    return ["\n".join(named[:_MOST_SHOWN])] if named else []
+
+
+def _covers(asked: _Asked, candidate: Candidate) -> bool:
+    place = asked.reading.reach(candidate.span)
+    return place is not None and place[0] <= asked.start < place[1]
+
+
+# ---------------------------------------------------------------- arguments, keys and names
+
+
+def _argument(asked: _Asked) -> str:
+    """A name before `=`: of an argument, or of a key."""
+    if asked.following != "EQUAL":
+        return ""
+    if asked.cursor.block == "SEARCH" and not asked.cursor.before:
+        parameter = SEARCH.parameter(str(asked.word))
+        return (
+            ""
+            if parameter is None
+            else "\n\n".join([parameter_words(parameter), *_option_lines(values(parameter.type))])
+        )
+    signature = signature_at(asked.cursor)
+    parameter = None if signature is None else signature.parameter(str(asked.word))
+    if parameter is not None:
+        return parameter_words(parameter)
+    found = asked.reading.template(asked.cursor.brackets[-1].called) if asked.cursor.brackets else []
+    return next((_symbol_text(one) for one in found if one.name == asked.word), "")
+
+
+def _option_lines(names: Iterable[str]) -> list[str]:
+    known = signatures()
+    lines = [f"- `{usage(known[name])}`: {known[name].about}" for name in names if name in known]
+    return ["\n".join(lines)] if lines else []
+
+
+def _symbol(asked: _Asked) -> str:
+    """A name that the text or its imports define."""
+    found = [one for one in asked.reading.visible(asked.start) if one.name == asked.word]
+    return _symbol_text(found[0]) + _value(found[0], asked.reading) if found else ""
+
+
+def _symbol_text(symbol: Symbol) -> str:
+    origin = f"\n\nfrom `{symbol.path}`" if symbol.path else ""
+    role = f"{symbol.name}: {symbol.what} of\n\n" if symbol.what in ("parameter", "value") else ""
+    return f"{role}```sym\n{symbol.text}\n```{origin}"
+
+
+def _value(symbol: Symbol, reading: Reading) -> str:
+    """What a `let` comes to, where that is not what is written."""
+    if symbol.what != "let" or reading.findings is None or symbol.name not in reading.findings.scope.lets:
+        return ""
+    shown = _plain(reading.findings.scope.let(ast.Word(symbol.name)))
+    return f"\n\nis `{shown}`" if shown and not symbol.text.endswith(f"= {shown}") else ""
+
+
+def _plain(found: Located | None) -> str:
+    value = None if found is None else found.value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else ""
+
+
+def _builtin(asked: _Asked) -> str:
+    """`classes` and `channels`."""
+    if asked.word not in BUILTINS:
+        return ""
+    found = asked.reading.findings
+    data = None if found is None or found.data is None else found.data.data
+    value = "" if data is None else f"`{asked.word}` is {getattr(data, str(asked.word))}. "
+    return value + BUILTINS[str(asked.word)]
+
+
+# ---------------------------------------------------------------- words of the language
+
+
+def _callable(asked: _Asked) -> str:
+    """A source, a transform, a prior, or an option of a setting."""
+    inside = attrs.evolve(asked.cursor, brackets=(*asked.cursor.brackets, Bracket(str(asked.word))))
+    found = signature_at(inside)
+    return "" if found is None else signature_words(found)
+
+
+def _word(asked: _Asked) -> str:
+    """A word that has a meaning of its own."""
+    word = str(asked.word)
+    if word in GROUPS and word != TRIVIAL:
+        return f"`{word}`: the group of {GROUPS[word].moves}, with {GROUPS[word].order} elements"
+    if word in ACTIVATIONS and asked.cursor.since("THEN"):
+        return f"`{word}`: an activation, which acts on every number by itself"
+    if word in REDUCTIONS and asked.cursor.head in ("PROJECT", "POOL"):
+        return KEYWORDS[asked.cursor.head.lower()]
+    return KEYWORDS.get(word, "")
+
+
+_FINDERS: tuple[Callable[[_Asked], str], ...] = (
+    _item,
+    _argument,
+    _selected_layers,
+    _kind,
+    _symbol,
+    _builtin,
+    _callable,
+    _word,
+)
+"""The first that has something to say says it."""

@@ -1,0 +1,104 @@
+"""All that is known of one state of a text."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+
+import attrs
+from lark import Token
+
+from symdsl.analysis.analyse import Findings, explore
+from symdsl.analysis.facts import Layer, Node
+from symdsl.diagnostics import Collector, Diagnostic, Span
+from symdsl.editor.cursor import Cursor, cursor_at
+from symdsl.editor.outline import Entry, Outline
+from symdsl.editor.places import Places
+from symdsl.editor.symbols import GLOBAL, LOCAL, Symbol, symbols
+from symdsl.language.imports import inline
+from symdsl.language.parser import tokens
+from symdsl.spec import check_text
+
+
+@attrs.frozen(slots=False)
+class Reading:
+    """A text as it stands; what is known of it is found out when it is asked for.
+
+    Attributes:
+        text: what the editor holds.
+        path: the file, which need not exist; without one the text cannot import.
+        encoding: of the editor's columns.
+    """
+
+    text: str
+    path: Path | None = None
+    encoding: str = "utf-16"
+
+    @property
+    def source(self) -> str:
+        """The name of the text in spans."""
+        return "<text>" if self.path is None else str(self.path)
+
+    @cached_property
+    def places(self) -> Places:
+        """Translates its places."""
+        return Places(self.text, self.encoding)
+
+    @cached_property
+    def tokens(self) -> list[Token]:
+        """Its tokens."""
+        return tokens(self.text)
+
+    @cached_property
+    def file(self) -> Entry:
+        """Its statements."""
+        return Outline.of(self.tokens).file
+
+    @cached_property
+    def symbols(self) -> list[Symbol]:
+        """The names that it and its imports define."""
+        return symbols(self.text, self.source, self.path)
+
+    @cached_property
+    def diagnostics(self) -> tuple[Diagnostic, ...]:
+        """What `symdsl check` would say."""
+        return check_text(self.text, self.source, self.path)
+
+    @cached_property
+    def findings(self) -> Findings | None:
+        """What can be said about it, as far as it can be parsed."""
+        program = inline(self.text, self.source, self.path, Collector())
+        return None if program is None else explore(program)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """The items of its network whose shapes are known."""
+        return () if self.findings is None else self.findings.nodes
+
+    @property
+    def layers(self) -> list[Layer]:
+        """The layers among them."""
+        return [node for node in self.nodes if isinstance(node, Layer)]
+
+    def cursor(self, offset: int) -> Cursor:
+        """Describe a place."""
+        return cursor_at(self.text, self.tokens, offset)
+
+    def token_at(self, offset: int) -> Token | None:
+        """The token at an offset; where two touch there, the word among them."""
+        touching = [one for one in self.tokens if (one.start_pos or 0) <= offset <= (one.end_pos or 0)]
+        return max(reversed(touching), key=lambda token: token[0].isalpha() or token[0] == "_", default=None)
+
+    def reach(self, span: Span) -> tuple[int, int] | None:
+        """The offsets of a span of this text; nothing for one of another file."""
+        return self.places.reach(span) if span.source == self.source else None
+
+    def visible(self, offset: int) -> list[Symbol]:
+        """The names that stand for something at a place, the nearest first."""
+        inner = [one for one in self.symbols if one.what in LOCAL and one.path is None]
+        near = [one for one in inner if one.whole[0] <= offset <= one.whole[1]]
+        return [*reversed(near), *(one for one in self.symbols if one.what in GLOBAL)]
+
+    def template(self, name: str) -> list[Symbol]:
+        """The parameters of a network or block."""
+        return [one for one in self.symbols if one.what == "parameter" and one.owner == name]

@@ -1,0 +1,280 @@
+"""The language server: what an editor asks, over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from lsprotocol import types as lsp
+from pygls.lsp.server import LanguageServer
+from pygls.uris import from_fs_path, to_fs_path
+
+from symdsl import __version__
+from symdsl.diagnostics import Collector, Diagnostic, Place, Span, SpecError
+from symdsl.editor.completion import Item, complete
+from symdsl.editor.contents import Heading, contents
+from symdsl.editor.definition import define
+from symdsl.editor.hover import hover
+from symdsl.editor.places import Places
+from symdsl.editor.reading import Reading
+from symdsl.language.formatter import format_text
+from symdsl.language.imports import read_text
+
+PAUSE = 0.15
+"""Seconds without a change after which diagnostics are shown."""
+
+_TRIGGERS = (":", "+", ">", "=", "(", ",", ".", "~", "[", '"', "/", " ")
+_SEVERITIES = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticSeverity.Warning}
+_COMPLETION_KINDS = {
+    "keyword": lsp.CompletionItemKind.Keyword,
+    "kind": lsp.CompletionItemKind.Class,
+    "function": lsp.CompletionItemKind.Function,
+    "value": lsp.CompletionItemKind.EnumMember,
+    "variable": lsp.CompletionItemKind.Variable,
+    "argument": lsp.CompletionItemKind.Property,
+    "layer": lsp.CompletionItemKind.Field,
+    "network": lsp.CompletionItemKind.Module,
+    "block": lsp.CompletionItemKind.Module,
+    "file": lsp.CompletionItemKind.File,
+}
+_SYMBOL_KINDS = {
+    "let": lsp.SymbolKind.Variable,
+    "import": lsp.SymbolKind.File,
+    "data": lsp.SymbolKind.Array,
+    "network": lsp.SymbolKind.Class,
+    "block": lsp.SymbolKind.Class,
+    "search": lsp.SymbolKind.Namespace,
+    "setting": lsp.SymbolKind.Property,
+    "item": lsp.SymbolKind.Operator,
+    "layer": lsp.SymbolKind.Field,
+}
+
+_AtPlace = lsp.CompletionParams | lsp.HoverParams | lsp.DefinitionParams
+
+
+class SymServer(LanguageServer):
+    """Keeps one reading of each open text, and translates between it and the protocol."""
+
+    def __init__(self) -> None:
+        """A server with nothing open; texts come whole, since specs are small and line ends are many."""
+        super().__init__("symdsl", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full)
+        self._readings: dict[str, Reading] = {}
+
+    def reading(self, uri: str) -> Reading:
+        """What is known of a text as it stands now."""
+        text = self.workspace.get_text_document(uri).source
+        kept = self._readings.get(uri)
+        if kept is None or kept.text != text:
+            path = to_fs_path(uri) if uri.startswith("file:") else None
+            kept = Reading(text, None if path is None else Path(path), self._encoding)
+            self._readings[uri] = kept
+        return kept
+
+    @property
+    def _encoding(self) -> str:
+        """What was agreed that a column is."""
+        agreed = self.workspace.position_encoding or lsp.PositionEncodingKind.Utf16
+        return lsp.PositionEncodingKind(agreed).value
+
+    def forget(self, uri: str) -> None:
+        """Find out anew what is asked next, since the text, or a file that it imports, is another now."""
+        self._readings.pop(uri, None)
+
+    def asked(self, params: _AtPlace) -> tuple[Reading, int]:
+        """The text and the offset that a request is about."""
+        reading = self.reading(params.text_document.uri)
+        return reading, reading.places.offset_at(params.position.line, params.position.character)
+
+    def publish(self, uri: str) -> None:
+        """Show what is wrong with a text."""
+        reading = self.reading(uri)
+        version = self.workspace.get_text_document(uri).version
+        found = [self._diagnostic(one, reading) for one in reading.diagnostics]
+        self.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(uri, found, version))
+
+    def _diagnostic(self, one: Diagnostic, reading: Reading) -> lsp.Diagnostic:
+        """A diagnostic; one of an imported file stands at the import, and says where it is."""
+        place, message = one.span, one.message
+        notes = [(note, note.label) for note in one.notes]
+        if place.source != reading.source:
+            message = f"{place}: {message}"
+            notes.insert(0, (one.place, one.message))
+            place = _import_of(place, reading)
+        return lsp.Diagnostic(
+            range=self.range_of(place, reading),
+            severity=_SEVERITIES[one.severity],
+            code=one.code,
+            source="symdsl",
+            message=f"{message}\n{one.help}" if one.help else message,
+            related_information=[self._related(note, label or message, reading) for note, label in notes] or None,
+        )
+
+    def _related(self, note: Place, label: str, reading: Reading) -> lsp.DiagnosticRelatedInformation:
+        return lsp.DiagnosticRelatedInformation(self.location(note.span, reading), label)
+
+    def location(self, span: Span, reading: Reading) -> lsp.Location:
+        """Where a span is, in this text or in another file."""
+        return lsp.Location(self._uri_of(span, reading), self.range_of(span, reading))
+
+    def _uri_of(self, span: Span, reading: Reading) -> str:
+        own = next((uri for uri, kept in self._readings.items() if kept is reading), "")
+        return own if span.source == reading.source else str(from_fs_path(str(Path(span.source).resolve())))
+
+    def range_of(self, span: Span, reading: Reading) -> lsp.Range:
+        """A span as the protocol has it."""
+        places = reading.places
+        if span.source != reading.source:
+            text = read_text(Path(span.source), span.source, Collector())
+            places = Places(text or "", reading.encoding)
+        return self.range(places.reach(span), places)
+
+    def range(self, reach: tuple[int, int], places: Places) -> lsp.Range:
+        """Two offsets as the protocol has them."""
+        return lsp.Range(*(lsp.Position(*places.position(offset)) for offset in reach))
+
+
+def _import_of(place: Span, reading: Reading) -> Span:
+    """The `import` by which a file came in; for one that is imported by others, the first."""
+    imports = [entry.reach for entry in reading.file.inside if entry.head == "IMPORT"]
+    direct = [reach for reach in imports if Path(place.source).name in reading.text[slice(*reach)]]
+    reach = next(iter([*direct, *imports]), (0, 0))
+    return reading.places.span(reading.source, *reach)
+
+
+def server() -> SymServer:
+    """A server that answers."""
+    found = SymServer()
+    for feature, (handler, options) in _HANDLERS.items():
+        found.feature(feature, options)(handler)
+    return found
+
+
+# ---------------------------------------------------------------- notifications
+
+
+def _opened(ls: SymServer, params: lsp.DidOpenTextDocumentParams) -> None:
+    ls.publish(params.text_document.uri)
+
+
+async def _changed(ls: SymServer, params: lsp.DidChangeTextDocumentParams) -> None:
+    """Show diagnostics when the typing pauses."""
+    await asyncio.sleep(PAUSE)
+    document = ls.workspace.text_documents.get(params.text_document.uri)
+    if document is not None and document.version == params.text_document.version:
+        ls.publish(params.text_document.uri)
+
+
+def _saved(ls: SymServer, params: lsp.DidSaveTextDocumentParams) -> None:
+    """A saved file may be imported by the others that are open."""
+    for uri in list(ls.workspace.text_documents):
+        ls.forget(uri)
+        ls.publish(uri)
+
+
+def _closed(ls: SymServer, params: lsp.DidCloseTextDocumentParams) -> None:
+    ls.forget(params.text_document.uri)
+    ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(params.text_document.uri, []))
+
+
+# ---------------------------------------------------------------- requests
+
+
+def _complete(ls: SymServer, params: lsp.CompletionParams) -> lsp.CompletionList:
+    reading, offset = ls.asked(params)
+    found = complete(reading, offset)
+    place = ls.range(found.reach, reading.places)
+    items = [_completion_item(item, rank, place) for rank, item in enumerate(found.items)]
+    return lsp.CompletionList(is_incomplete=False, items=items)
+
+
+def _completion_item(item: Item, rank: int, place: lsp.Range) -> lsp.CompletionItem:
+    return lsp.CompletionItem(
+        label=item.label,
+        kind=_COMPLETION_KINDS[item.what],
+        detail=item.detail or None,
+        documentation=lsp.MarkupContent(lsp.MarkupKind.Markdown, item.about) if item.about else None,
+        sort_text=f"{rank:04}",
+        text_edit=lsp.TextEdit(place, item.insert or item.label),
+    )
+
+
+def _hover(ls: SymServer, params: lsp.HoverParams) -> lsp.Hover | None:
+    reading, offset = ls.asked(params)
+    found = hover(reading, offset)
+    if found is None:
+        return None
+    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, found.text), ls.range(found.reach, reading.places))
+
+
+def _define(ls: SymServer, params: lsp.DefinitionParams) -> list[lsp.Location]:
+    reading, offset = ls.asked(params)
+    return [ls.location(span, reading) for span in define(reading, offset)]
+
+
+def _format(ls: SymServer, params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit] | None:
+    """The whole text in canonical layout; nothing while it cannot be parsed, which the diagnostics say."""
+    reading = ls.reading(params.text_document.uri)
+    try:
+        after = format_text(reading.text, reading.source)
+    except SpecError:
+        return None
+    if after == reading.text:
+        return []
+    return [lsp.TextEdit(ls.range((0, len(reading.text)), reading.places), after)]
+
+
+def _contents(ls: SymServer, params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
+    reading = ls.reading(params.text_document.uri)
+    return _symbols(contents(reading.file.inside, reading.text), ls, reading.places)
+
+
+def _symbols(headings: Sequence[Heading], ls: SymServer, places: Places) -> list[lsp.DocumentSymbol]:
+    return [
+        lsp.DocumentSymbol(
+            name=one.name,
+            detail=one.detail or None,
+            kind=_SYMBOL_KINDS[one.what],
+            range=ls.range(one.reach, places),
+            selection_range=ls.range(one.title, places),
+            children=_symbols(one.inside, ls, places),
+        )
+        for one in headings
+    ]
+
+
+def _mend(ls: SymServer, params: lsp.CodeActionParams) -> list[lsp.CodeAction]:
+    """The edits that diagnostics propose in a range."""
+    uri = params.text_document.uri
+    reading = ls.reading(uri)
+    return [
+        lsp.CodeAction(
+            title=one.fix.message,
+            kind=lsp.CodeActionKind.QuickFix,
+            edit=lsp.WorkspaceEdit({uri: [lsp.TextEdit(ls.range_of(one.fix.span, reading), one.fix.content)]}),
+            is_preferred=True,
+        )
+        for one in reading.diagnostics
+        if one.fix is not None
+        and one.span.source == one.fix.span.source == reading.source
+        and _touch(ls.range_of(one.span, reading), params.range)
+    ]
+
+
+def _touch(one: lsp.Range, other: lsp.Range) -> bool:
+    return one.start <= other.end and other.start <= one.end
+
+
+_HANDLERS: dict[str, tuple[Callable[..., Any], Any]] = {
+    lsp.TEXT_DOCUMENT_DID_OPEN: (_opened, None),
+    lsp.TEXT_DOCUMENT_DID_CHANGE: (_changed, None),
+    lsp.TEXT_DOCUMENT_DID_SAVE: (_saved, None),
+    lsp.TEXT_DOCUMENT_DID_CLOSE: (_closed, None),
+    lsp.TEXT_DOCUMENT_COMPLETION: (_complete, lsp.CompletionOptions(trigger_characters=list(_TRIGGERS))),
+    lsp.TEXT_DOCUMENT_HOVER: (_hover, None),
+    lsp.TEXT_DOCUMENT_DEFINITION: (_define, None),
+    lsp.TEXT_DOCUMENT_FORMATTING: (_format, None),
+    lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL: (_contents, None),
+    lsp.TEXT_DOCUMENT_CODE_ACTION: (_mend, lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix])),
+}

@@ -1,0 +1,160 @@
+"""Names that a text and the files it imports define, by their tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise, takewhile
+from pathlib import Path
+
+import attrs
+from lark import Token
+
+from symdsl.diagnostics import Collector, Span
+from symdsl.editor.outline import Entry, Outline
+from symdsl.editor.places import Places
+from symdsl.language.imports import read_text
+from symdsl.language.parser import tokens
+
+GLOBAL = frozenset({"let", "block", "network"})
+LOCAL = frozenset({"parameter", "value"})
+
+
+@attrs.frozen
+class Symbol:
+    """A name and where it is defined.
+
+    Attributes:
+        name: as written.
+        what: `let`, `block`, `network`, `layer`, `use`, or, where the name holds in braces only, `parameter` of a
+            network or block and `value` of a `repeat`.
+        path: the file; nothing for the text itself.
+        span: where the name is.
+        whole: offsets of the statement or item that defines it, or that it holds in.
+        owner: the name of the network or block around it, or whose parameter it is.
+        text: the definition as written: the first line where it has braces.
+    """
+
+    name: str
+    what: str
+    path: Path | None
+    span: Span
+    whole: tuple[int, int]
+    owner: str
+    text: str
+
+
+def symbols(text: str, source: str, path: Path | None) -> list[Symbol]:
+    """The names that a text defines, and those that its imports do.
+
+    Args:
+        text: the text.
+        source: its name in spans.
+        path: the file it is, or will be; without one it cannot import.
+    """
+    outline = Outline.of(tokens(text))
+    seen = set() if path is None else {path.resolve()}
+    return [*_defined(outline, Places(text), source, None), *_imported(outline, path, seen)]
+
+
+def _imported(outline: Outline, path: Path | None, seen: set[Path]) -> Iterator[Symbol]:
+    for token in imports(outline):
+        target = imported_file(token, path)
+        if target is None or target.resolve() in seen:
+            continue
+        seen.add(target.resolve())
+        text = read_text(target, str(target), Collector())
+        if text is not None:
+            inner = Outline.of(tokens(text))
+            yield from _defined(inner, Places(text), str(target), target)
+            yield from _imported(inner, target, seen)
+
+
+def imports(outline: Outline) -> list[Token]:
+    """The texts after `import`."""
+    statements = (entry.tokens for entry in outline.file.inside if entry.head == "IMPORT")
+    return [found[1] for found in statements if len(found) > 1 and found[1].type == "TEXT"]
+
+
+def imported_file(written: str, path: Path | None) -> Path | None:
+    """The file that an import in the file `path` names, if it may."""
+    if path is None or "\0" in written:
+        return None
+    target = path.parent / written.strip('"')
+    return target if target.resolve().is_relative_to(path.parent.resolve()) else None
+
+
+def _defined(outline: Outline, places: Places, source: str, path: Path | None) -> Iterator[Symbol]:
+    for entry, around in outline.file.walk():
+        for what, words in _DEFINING.get(entry.head, _nothing)(entry):
+            named = [*around, entry] if what == "parameter" else around
+            owners = [one.tokens[1] for one in named if one.head in ("BLOCK", "NETWORK") and len(one.tokens) > 1]
+            yield Symbol(
+                name="".join(words),
+                what=what,
+                path=path,
+                span=places.span(source, words[0].start_pos or 0, words[-1].end_pos or 0),
+                whole=entry.reach,
+                owner=str(owners[-1]) if owners else "",
+                text=_written(entry, places.text),
+            )
+
+
+def _written(entry: Entry, text: str) -> str:
+    """The definition without what stands in its braces."""
+    own = list(takewhile(lambda token: token.type != "LBRACE", entry.tokens))
+    return text[own[0].start_pos or 0 : own[-1].end_pos or 0]
+
+
+_Words = tuple[str, Sequence[Token]]
+
+
+def _nothing(entry: Entry) -> Iterable[_Words]:
+    return ()
+
+
+def _second(what: str) -> Callable[[Entry], Iterable[_Words]]:
+    def words(entry: Entry) -> Iterable[_Words]:
+        return [(what, entry.tokens[1:2])] if len(entry.tokens) > 1 and entry.tokens[1].type == "NAME" else []
+
+    return words
+
+
+def _template(what: str) -> Callable[[Entry], Iterable[_Words]]:
+    """The name of a network or block and those of its parameters."""
+
+    def words(entry: Entry) -> Iterable[_Words]:
+        yield from _second(what)(entry)
+        if len(entry.tokens) < 3 or entry.tokens[2].type != "LPAR":
+            return
+        depth = 0
+        for before, token in pairwise(takewhile(lambda token: token.type != "LBRACE", entry.tokens)):
+            depth += {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}.get(before.type, 0)
+            if token.type == "NAME" and depth == 1 and before.type in ("LPAR", "COMMA"):
+                yield "parameter", [token]
+
+    return words
+
+
+def _layer(entry: Entry) -> Iterable[_Words]:
+    words = list(takewhile(lambda token: token.type in ("NAME", "SLASH"), entry.tokens[1:]))
+    return [("layer", words)] if words else []
+
+
+def _after_as(what: str) -> Callable[[Entry], Iterable[_Words]]:
+    def words(entry: Entry) -> Iterable[_Words]:
+        at = next((index for index, token in enumerate(entry.tokens) if token.type == "AS"), len(entry.tokens))
+        found = takewhile(lambda token: token.type != "LBRACE", entry.tokens[at:])
+        return [(what, [token]) for token in found if token.type == "NAME"]
+
+    return words
+
+
+_DEFINING: dict[str, Callable[[Entry], Iterable[_Words]]] = {
+    "LET": _second("let"),
+    "BLOCK": _template("block"),
+    "NETWORK": _template("network"),
+    "LAYER": _layer,
+    "USE": _after_as("use"),
+    "REPEAT": _after_as("value"),
+}
+"""By the word an entry begins with: the names that it defines."""

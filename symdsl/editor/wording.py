@@ -1,0 +1,169 @@
+"""What the language knows, in words: of signatures, arguments and reserved words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from symdsl.analysis.kinds import KINDS, call_signature
+from symdsl.catalog.data import SOURCES, TRANSFORMS
+from symdsl.catalog.networks import IMAGE, NORMAL
+from symdsl.catalog.searches import SEARCH
+from symdsl.catalog.signatures import (
+    REQUIRED,
+    Choice,
+    Parameter,
+    Quoted,
+    Real,
+    Signature,
+    Switch,
+    Type,
+    Variant,
+    Whole,
+)
+from symdsl.diagnostics import listing
+from symdsl.editor.cursor import Cursor
+
+_UNBOUNDED = 10**9
+
+KEYWORDS = {
+    "let": "`let name = value` gives a name to a number, a text, a list or a kind.",
+    "import": '`import "path.sym"` brings the names of another file, in this folder or below.',
+    "data": "`data source |> transform |> ...` says what to learn from.",
+    "network": "`network name { ... }` is what to learn; `network name = other(...)` gives one its parameters.",
+    "prior": "`prior { layer.kind ~ normal(...) }` says what is believed of weights beforehand; `*` stands for any.",
+    "search": "`search { key = value }` says how to search; what is left out has its default.",
+    "input": "`input image(channels, height, width)` is what the network reads.",
+    "lift": "`lift group` copies the map to every element of a group, for group convolutions to act on.",
+    "layer": "`layer name: kinds -> channels stride s |> activation`: a sum of candidates; the search chooses.",
+    "repeat": "`repeat [...] as name { ... }` writes its items once for every value.",
+    "project": "`project max` or `project mean` reduces over the group: what follows is invariant to it.",
+    "pool": "`pool max` or `pool mean` reduces over all positions: what follows is invariant to translations.",
+    "flatten": "`flatten` turns a map into a vector, for `FC` heads.",
+    "stride": "`stride s` keeps every s-th position, in either direction; it must divide the map.",
+    "as": "`as name`, or `as (name, name)` to take each value apart.",
+    "true": "A value of a switch.",
+    "false": "A value of a switch.",
+}
+"""What the reserved words mean."""
+
+BUILTINS = {
+    "classes": "How many classes, or target columns, the data have.",
+    "channels": "How many channels an example of the data has.",
+}
+"""Names that stand for what the data say."""
+
+
+def signatures() -> dict[str, Signature]:
+    """Everything that can be called, by name; of two of a name the first."""
+    listed = [
+        *(call_signature(kind) for kind in KINDS.values()),
+        *(one.signature for table in (SOURCES, TRANSFORMS) for one in table.values()),
+        *(IMAGE, NORMAL),
+        *_options(SEARCH),
+    ]
+    return {one.name: one for one in reversed(listed)}
+
+
+def _options(signature: Signature) -> Iterable[Signature]:
+    for parameter in signature.parameters:
+        if isinstance(parameter.type, Variant):
+            for option in parameter.type.options:
+                yield option
+                yield from _options(option)
+
+
+def signature_at(cursor: Cursor) -> Signature | None:
+    """What is called by the innermost parentheses around a place, if the language knows it."""
+    if not cursor.brackets:
+        return None
+    if cursor.block == "SEARCH" and cursor.before:
+        return _in_setting(cursor)
+    return signatures().get(cursor.brackets[-1].called)
+
+
+def _in_setting(cursor: Cursor) -> Signature | None:
+    """The same in a `search` block, where the key decides what a name means."""
+    parameter, signature = SEARCH.parameter(str(cursor.before[0])), None
+    for bracket in cursor.brackets:
+        if parameter is None or not isinstance(parameter.type, Variant) or bracket.called not in parameter.type.names:
+            return None
+        signature = parameter.type.option(bracket.called)
+        parameter = argument(signature, bracket.argument, bracket.index)
+    return signature
+
+
+def argument(signature: Signature, name: str, index: int) -> Parameter | None:
+    """The parameter of a name; that of a place where there is none."""
+    if name:
+        return signature.parameter(name)
+    return signature.parameters[index] if index < len(signature.parameters) else None
+
+
+def usage(signature: Signature) -> str:
+    """A call as it is written, with the defaults: `mc(samples = 1)`."""
+    if not signature.parameters:
+        return signature.name
+    return f"{signature.name}({', '.join(map(_usage, signature.parameters))})"
+
+
+def _usage(parameter: Parameter) -> str:
+    default = default_words(parameter)
+    return f"{parameter.name} = {default}" if default else parameter.name
+
+
+def default_words(parameter: Parameter) -> str:
+    """A default as it is written; the empty text where there is none."""
+    value = parameter.default
+    if value is None or value is REQUIRED:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f'"{value}"' if isinstance(parameter.type, Quoted) else str(value)
+
+
+def values(type: Type) -> tuple[str, ...]:
+    """The words that can stand for a value of a type."""
+    match type:
+        case Choice(options):
+            return options
+        case Variant():
+            return type.names
+        case Switch():
+            return ("true", "false")
+        case _:
+            return ()
+
+
+def type_words(type: Type) -> str:
+    """What a value of a type is."""
+    match type:
+        case Whole(low, high):
+            return f"a whole number, {_bounds(low, high)}"
+        case Real(low, high, above, below):
+            return f"a number, {_bounds(low, high, above, below)}"
+        case Quoted():
+            return "a text in quotes"
+        case _:
+            words = values(type)
+            return f"`{words[0]}`" if len(words) == 1 else f"one of {listing(words)}"
+
+
+def _bounds(low: float, high: float, above: bool = False, below: bool = False) -> str:
+    least = f"{'above' if above else 'at least'} {low:g}"
+    return least if high >= _UNBOUNDED else f"{least} and {'below' if below else 'at most'} {high:g}"
+
+
+def parameter_words(parameter: Parameter) -> str:
+    """A line of Markdown about an argument or a key."""
+    default = default_words(parameter)
+    ends = f"; {default} unless given" if default else ""
+    about = f"{parameter.about}; " if parameter.about else ""
+    return f"`{parameter.name}`: {about}{type_words(parameter.type)}{ends}"
+
+
+def signature_words(signature: Signature) -> str:
+    """Markdown about something that can be called: how it is written, what it means, and its arguments."""
+    lines = [f"```sym\n{usage(signature)}\n```"]
+    lines += [f"{signature.about[0].upper()}{signature.about[1:]}."] if signature.about else []
+    lines += ["\n".join(f"- {parameter_words(one)}" for one in signature.parameters)]
+    return "\n\n".join(line for line in lines if line)
