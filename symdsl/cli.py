@@ -457,7 +457,7 @@ def eval(run: Path, settings: dict[str, Override], device: str, as_json: bool) -
 def lsp() -> None:
     """Serve an editor, over standard input and output; see editors/vscode."""
     try:
-        from symdsl.editor.server import server
+        from symdsl.editor.server import serve
     except ModuleNotFoundError as error:
         raise RunError(f"the language server needs `{error.name}`: run `pip install 'symdsl[lsp]'`") from error
-    server().start_io()
+    serve()

@@ -101,7 +101,7 @@ def lines(text: str) -> list[str]:
 def test_help_names_every_command() -> None:
     shown = call("--help")
     assert shown.exit_code == 0
-    for command in ("new", "check", "fmt", "explain", "compile", "search", "map", "show", "eval"):
+    for command in ("new", "check", "fmt", "explain", "compile", "search", "map", "show", "eval", "lsp"):
         assert f" {command} " in shown.stdout
 
 

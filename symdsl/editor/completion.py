@@ -79,7 +79,8 @@ def _items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     if cursor.fresh:
         yield from _BEGINNINGS[cursor.block](cursor, reading)
     if cursor.before:
-        yield from _WITHIN.get(cursor.block, _within_item)(cursor, reading)
+        within = _within_item if cursor.head in STATEMENTS | ITEMS else _WITHIN.get(cursor.block, _within_item)
+        yield from within(cursor, reading)
 
 
 # ---------------------------------------------------------------- beginnings
@@ -105,7 +106,8 @@ def _selector(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 
 def _key(cursor: Cursor, reading: Reading) -> Iterator[Item]:
-    given = {str(entry.tokens[0]) for entry in cursor.around[-1].inside}
+    settings = (one.tokens[0] for entry in reading.file.inside if entry.head == "SEARCH" for one in entry.inside)
+    given = {str(key) for key in settings if key.start_pos != cursor.word[0]}
     return _arguments(SEARCH, given, 0)
 
 
@@ -157,31 +159,42 @@ def _words(words: Iterable[str], detail: str) -> Callable[[Cursor, Reading], Ite
 
 def _kinds(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     yield from (_callable(call_signature(kind), "kind") for kind in KINDS.values())
-    yield from _names(cursor, reading)
+    yield from _defined(cursor, reading)
 
 
-def _names(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+def _defined(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     for one in reading.visible(cursor.word[0]):
         if one.what in ("let", "parameter", "value"):
             yield Item(one.name, "variable", one.text if one.what == "let" else f"{one.what} of `{one.text}`")
+
+
+def _names(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    yield from _defined(cursor, reading)
     yield from (Item(name, "variable", about=about) for name, about in BUILTINS.items())
 
 
 def _anything(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     yield from _kinds(cursor, reading)
+    yield from _names(cursor, reading)
     yield from (_callable(one) for one in signatures().values() if one.name not in {*SOURCES, *TRANSFORMS, IMAGE.name})
 
 
 def _prior(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     yield _callable(NORMAL)
-    yield from (item for item in _names(cursor, reading) if item.label not in BUILTINS)
+    yield from _defined(cursor, reading)
 
 
 def _templates(what: str) -> Callable[[Cursor, Reading], Iterable[Item]]:
     def items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
-        return (Item(one.name, what, one.text) for one in reading.symbols if one.what == what)
+        found = (one for one in reading.symbols if one.what == what and not _writes(cursor, one))
+        return (Item(one.name, what, one.text) for one in found)
 
     return items
+
+
+def _writes(cursor: Cursor, symbol: Symbol) -> bool:
+    """Whether a place is in the definition of a name, which cannot need itself."""
+    return symbol.path is None and symbol.whole[0] == cursor.before[0].start_pos
 
 
 _SOURCES = {name: source.signature for name, source in SOURCES.items()}
@@ -221,7 +234,8 @@ def _within_rule(cursor: Cursor, reading: Reading) -> Iterable[Item]:
     if len(parts) == 2:
         named = dict.fromkeys(one.kind for layer in layers for one in layer.candidates) or KINDS
         return [*(_callable(call_signature(KINDS[name]), "kind") for name in named), Item(BIAS, "value"), _ANY]
-    tensors = (tensor.name for layer in layers for one in layer.candidates for tensor in one.tensors)
+    candidates = (one for layer in layers for one in layer.candidates if matches(parts[1], one.kind))
+    tensors = (tensor.name for one in candidates for tensor in one.tensors)
     return [*(Item(name, "value", "parameter tensor") for name in dict.fromkeys(tensors)), _ANY]
 
 
@@ -244,6 +258,8 @@ _WITHIN: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {"PRIOR": _wit
 
 def _in_brackets(cursor: Cursor, reading: Reading) -> Iterable[Item]:
     bracket = cursor.brackets[-1]
+    if cursor.head in ("BLOCK", "NETWORK") and not cursor.since("EQUAL"):  # parameters of its own, and their defaults
+        return _anything(cursor, reading) if cursor.brackets[0].argument else ()
     parameters = reading.template(bracket.called)
     if parameters and len(cursor.brackets) == 1:
         return _of_template(parameters, cursor, reading)

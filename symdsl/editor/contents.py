@@ -41,8 +41,8 @@ def _heading(entry: Entry, text: str) -> Heading:
     what, title = _WHAT.get(entry.head, ("setting", _before_sign))
     named = title(entry.tokens) or entry.tokens[:1]
     start, end = named[0].start_pos or 0, named[-1].end_pos or 0
-    rest = list(takewhile(lambda token: token.type != "LBRACE", entry.tokens))[-1].end_pos or 0
-    detail = " ".join(text[end:rest].split()).lstrip("=:~ ")
+    rest = list(takewhile(lambda token: token.type != "LBRACE", entry.tokens[len(named) :]))
+    detail = " ".join(text[end : rest[-1].end_pos if rest else end].split()).lstrip("=:~ ")
     return Heading(text[start:end], detail, what, entry.reach, (start, end), contents(entry.inside, text))
 
 

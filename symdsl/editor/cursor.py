@@ -85,9 +85,12 @@ def cursor_at(text: str, tokens: Sequence[Token], offset: int) -> Cursor:
     word = next((token for token in tokens if begun and (token.start_pos or 0) <= start < (token.end_pos or 0)), None)
     outline = Outline.of(token for token in tokens if (token.end_pos or 0) <= start)
     inner = outline.open[-1]
-    before = () if inner.opened else tuple(inner.tokens)
+    fresh = inner.opened or (inner.depth == 0 and not text[line:start].strip())
     around = tuple(entry for entry in outline.open[1:] if entry.opened)
-    fresh = not before or (inner.depth == 0 and not text[line:start].strip())
+    if word is not None:
+        outline.read(word)
+    begins = inner.opened or (outline.open[-1] is not inner and word is not None)
+    before = () if begins else tuple(token for token in inner.tokens if token is not word)
     end = offset if word is None else max(word.end_pos or 0, offset)
     return Cursor((start, end), around, before, fresh, _brackets(before), _untouched(text, line, offset))
 

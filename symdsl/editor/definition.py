@@ -18,28 +18,29 @@ _PATTERN = frozenset({"NAME", "KIND", "STAR", "SLASH", "MINUS", "NUMBER"})
 
 def define(reading: Reading, offset: int) -> list[Span]:
     """The places that define what stands at an offset: one for a name, several for a pattern with `*`."""
-    token = reading.token_at(offset)
-    if token is None:
+    index = reading.index_at(offset)
+    if index is None:
         return []
+    token = reading.tokens[index]
     if token.type == "TEXT":
-        return _file(token, reading)
+        return _file(index, reading)
     cursor = reading.cursor(token.end_pos or 0)
     if cursor.untouched:
         return []
     if _selects(cursor):
-        return _selected(_pattern(token, reading), reading)
-    return [one.span for one in _named(token, cursor, reading)][:1]
+        return _selected(_pattern(index, reading), reading)
+    return [one.span for one in _named(index, cursor, reading)][:1]
 
 
-def _file(token: Token, reading: Reading) -> list[Span]:
-    index = reading.tokens.index(token)
-    path = imported_file(token, reading.path) if index and reading.tokens[index - 1].type == "IMPORT" else None
+def _file(index: int, reading: Reading) -> list[Span]:
+    imports = index > 0 and reading.tokens[index - 1].type == "IMPORT"
+    path = imported_file(reading.tokens[index], reading.path) if imports else None
     return [Span(str(path), 1, 1, 1, 1)] if path is not None and path.is_file() else []
 
 
-def _named(token: Token, cursor: Cursor, reading: Reading) -> list[Symbol]:
+def _named(index: int, cursor: Cursor, reading: Reading) -> list[Symbol]:
     """What a name may stand for, likeliest first: the parameter that an argument is for, then what is visible."""
-    following = reading.tokens[reading.tokens.index(token) + 1 :]
+    token, following = reading.tokens[index], reading.tokens[index + 1 : index + 2]
     called = cursor.brackets[-1].called if cursor.brackets and following and following[0].type == "EQUAL" else ""
     known = [*reading.template(called), *reading.visible(token.start_pos or 0)]
     owned = [
@@ -62,9 +63,9 @@ def _selects(cursor: Cursor) -> bool:
     return cursor.block == "PRIOR" and all(token.type in _PATTERN for token in cursor.before)
 
 
-def _pattern(token: Token, reading: Reading) -> str:
+def _pattern(index: int, reading: Reading) -> str:
     """The first part of a selector, any token of which is given."""
-    index = reading.tokens.index(token)
+    token = reading.tokens[index]
     before = _run(reversed(reading.tokens[:index]), token)
     after = _run(reading.tokens[index + 1 :], token)
     return "".join([*reversed(before), token, *after])

@@ -58,10 +58,10 @@ class _Asked:
 
 def hover(reading: Reading, offset: int) -> Hover | None:
     """Say what stands at an offset, if anything is known of it."""
-    token = reading.token_at(offset)
-    if token is None or reading.cursor(offset).untouched:
+    index = reading.index_at(offset)
+    if index is None or reading.cursor(offset).untouched:
         return None
-    index = reading.tokens.index(token)
+    token = reading.tokens[index]
     following = reading.tokens[index + 1].type if index + 1 < len(reading.tokens) else ""
     asked = _Asked(token, following, reading.cursor(token.end_pos or 0), reading)
     text = next((text for finder in _FINDERS if (text := finder(asked))), "")
@@ -73,7 +73,8 @@ def hover(reading: Reading, offset: int) -> Hover | None:
 
 def _item(asked: _Asked) -> str:
     """A reserved word that begins an item, or the name of a layer: what it reads and writes."""
-    entry = next((one for one, _ in asked.reading.file.walk() if one.head in ITEMS and asked.word in one.tokens), None)
+    items = (one for one, _ in asked.reading.file.walk() if one.head in ITEMS)
+    entry = next((one for one in items if any(asked.word is token for token in one.tokens)), None)
     if entry is None or not (asked.word is entry.tokens[0] or _names_layer(asked, entry)):
         return ""
     about = [KEYWORDS[str(asked.word)]] if asked.word is entry.tokens[0] else []

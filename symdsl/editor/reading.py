@@ -84,10 +84,12 @@ class Reading:
         """Describe a place."""
         return cursor_at(self.text, self.tokens, offset)
 
-    def token_at(self, offset: int) -> Token | None:
-        """The token at an offset; where two touch there, the word among them."""
-        touching = [one for one in self.tokens if (one.start_pos or 0) <= offset <= (one.end_pos or 0)]
-        return max(reversed(touching), key=lambda token: token[0].isalpha() or token[0] == "_", default=None)
+    def index_at(self, offset: int) -> int | None:
+        """The index of the token at an offset; where two touch there, of the word among them."""
+        touching = [
+            index for index, one in enumerate(self.tokens) if (one.start_pos or 0) <= offset <= (one.end_pos or 0)
+        ]
+        return max(reversed(touching), key=lambda index: _is_word(self.tokens[index]), default=None)
 
     def reach(self, span: Span) -> tuple[int, int] | None:
         """The offsets of a span of this text; nothing for one of another file."""
@@ -102,3 +104,7 @@ class Reading:
     def template(self, name: str) -> list[Symbol]:
         """The parameters of a network or block."""
         return [one for one in self.symbols if one.what == "parameter" and one.owner == name]
+
+
+def _is_word(token: Token) -> bool:
+    return token[0].isalpha() or token[0] == "_"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
@@ -21,6 +23,7 @@ from symdsl.editor.places import Places
 from symdsl.editor.reading import Reading
 from symdsl.language.formatter import format_text
 from symdsl.language.imports import read_text
+from symdsl.progress import discard_unwritable
 
 PAUSE = 0.15
 """Seconds without a change after which diagnostics are shown."""
@@ -143,12 +146,34 @@ def _import_of(place: Span, reading: Reading) -> Span:
     return reading.places.span(reading.source, *reach)
 
 
-def server() -> SymServer:
-    """A server that answers."""
-    found = SymServer()
+def serve() -> None:
+    """Answer on standard output what is asked on standard input, until it says `exit` or ends."""
+    server = SymServer()
     for feature, (handler, options) in _HANDLERS.items():
-        found.feature(feature, options)(handler)
-    return found
+        server.feature(feature, options)(handler)
+    server.start_io(stdout=cast(BinaryIO, _Output()))
+
+
+class _Output:
+    """Standard output, or nothing once nobody listens there: the end of the input then ends the server."""
+
+    def write(self, data: bytes) -> None:
+        with self._heard_or_not():
+            sys.stdout.buffer.write(data)
+
+    def flush(self) -> None:
+        with self._heard_or_not():
+            sys.stdout.buffer.flush()
+
+    def close(self) -> None:
+        self.flush()
+
+    @contextlib.contextmanager
+    def _heard_or_not(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError:
+            discard_unwritable(sys.stdout)
 
 
 # ---------------------------------------------------------------- notifications

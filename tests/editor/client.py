@@ -58,10 +58,6 @@ class Client:
         assert "error" not in answer, answer["error"]
         return answer["result"]
 
-    def notified(self, method: str) -> Any:
-        """The parameters of the next notification of a method."""
-        return self._receive(lambda message: message.get("method") == method)["params"]
-
     def open(self, uri: str, text: str) -> list[dict[str, Any]]:
         """Open a text; its diagnostics."""
         document = {"uri": uri, "languageId": "sym", "version": 1, "text": text}
@@ -75,9 +71,8 @@ class Client:
 
     def diagnostics(self, uri: str) -> list[dict[str, Any]]:
         """The diagnostics that are published next."""
-        published = self.notified("textDocument/publishDiagnostics")
-        assert published["uri"] == uri
-        found: list[dict[str, Any]] = published["diagnostics"]
+        published = self._receive(lambda message: _publishes(message, uri))
+        found: list[dict[str, Any]] = published["params"]["diagnostics"]
         return found
 
     def at(self, method: str, uri: str, line: int, character: int) -> Any:
@@ -112,3 +107,7 @@ class Client:
                 pass
             self._messages.put(json.loads(stream.read(length)))
         self._messages.put(None)
+
+
+def _publishes(message: dict[str, Any], uri: str) -> bool:
+    return message.get("method") == "textDocument/publishDiagnostics" and message["params"]["uri"] == uri
