@@ -7,7 +7,7 @@ from pathlib import Path
 
 import attrs
 
-from symdsl.analysis.kinds import KINDS, call_signature
+from symdsl.analysis.kinds import call_signature
 from symdsl.analysis.priors import BIAS, matches
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
@@ -21,6 +21,7 @@ from symdsl.editor.wording import (
     BUILTINS,
     KEYWORDS,
     argument,
+    kinds,
     parameter_words,
     signature_at,
     signature_words,
@@ -158,7 +159,7 @@ def _words(words: Iterable[str], detail: str) -> Callable[[Cursor, Reading], Ite
 
 
 def _kinds(cursor: Cursor, reading: Reading) -> Iterator[Item]:
-    yield from (_callable(call_signature(kind), "kind") for kind in KINDS.values())
+    yield from (_callable(call_signature(kind), "kind") for kind in kinds().values())
     yield from _defined(cursor, reading)
 
 
@@ -232,8 +233,8 @@ def _within_rule(cursor: Cursor, reading: Reading) -> Iterable[Item]:
         return ()
     layers = [layer for layer in reading.layers if matches(parts[0], layer.name)]
     if len(parts) == 2:
-        named = dict.fromkeys(one.kind for layer in layers for one in layer.candidates) or KINDS
-        return [*(_callable(call_signature(KINDS[name]), "kind") for name in named), Item(BIAS, "value"), _ANY]
+        named = dict.fromkeys(one.kind for layer in layers for one in layer.candidates) or kinds()
+        return [*(_callable(call_signature(kinds()[name]), "kind") for name in named), Item(BIAS, "value"), _ANY]
     candidates = (one for layer in layers for one in layer.candidates if matches(parts[1], one.kind))
     tensors = (tensor.name for one in candidates for tensor in one.tensors)
     return [*(Item(name, "value", "parameter tensor") for name in dict.fromkeys(tensors)), _ANY]

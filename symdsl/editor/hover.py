@@ -8,7 +8,7 @@ import attrs
 from lark import Token
 
 from symdsl.analysis.facts import Candidate, Layer, Node
-from symdsl.analysis.kinds import KINDS, call_signature
+from symdsl.analysis.kinds import call_signature
 from symdsl.analysis.priors import matches
 from symdsl.analysis.values import Located
 from symdsl.catalog.networks import ACTIVATIONS, REDUCTIONS
@@ -20,6 +20,7 @@ from symdsl.editor.symbols import Symbol
 from symdsl.editor.wording import (
     BUILTINS,
     KEYWORDS,
+    kinds,
     parameter_words,
     signature_at,
     signature_words,
@@ -130,15 +131,18 @@ def _selected_layers(asked: _Asked) -> str:
 
 def _kind(asked: _Asked) -> str:
     """The page of a kind, and what it is at this place."""
-    if asked.word not in KINDS:
+    kind = kinds().get(str(asked.word))
+    if kind is None:
         return ""
-    kind = KINDS[str(asked.word)]
     return "\n\n".join([*_here(asked), f"```sym\n{usage(call_signature(kind))}\n```", _page(kind.page)])
 
 
-def _page(path: str) -> str:
-    """A shipped page, a size smaller than the editor would show its title."""
-    return read_shipped(path).replace("# ", "### ", 1)
+def _page(page: str) -> str:
+    """A shipped page, its title a size smaller than the editor would show it; where a page of another package is."""
+    try:
+        return read_shipped(page).replace("# ", "### ", 1)
+    except FileNotFoundError:
+        return f"see {page}"
 
 
 def _here(asked: _Asked) -> list[str]:

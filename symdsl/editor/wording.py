@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable
+from functools import cache
 
-from symdsl.analysis.kinds import KINDS, call_signature
+from symdsl.analysis.kinds import KINDS, Kind, call_signature
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import IMAGE, NORMAL
 from symdsl.catalog.searches import SEARCH
@@ -20,7 +22,7 @@ from symdsl.catalog.signatures import (
     Variant,
     Whole,
 )
-from symdsl.diagnostics import listing
+from symdsl.diagnostics import RunError, listing
 from symdsl.editor.cursor import Cursor
 
 _UNBOUNDED = 10**9
@@ -53,10 +55,20 @@ BUILTINS = {
 """Names that stand for what the data say."""
 
 
+@cache
+def kinds() -> dict[str, Kind]:
+    """The kinds by name, those of installed packages included; what a package cannot deliver is left out."""
+    found = dict(KINDS.built_in)
+    for name in KINDS:
+        with contextlib.suppress(RunError):
+            found[name] = KINDS[name]
+    return found
+
+
 def signatures() -> dict[str, Signature]:
     """Everything that can be called, by name; of two of a name the first."""
     listed = [
-        *(call_signature(kind) for kind in KINDS.values()),
+        *(call_signature(kind) for kind in kinds().values()),
         *(one.signature for table in (SOURCES, TRANSFORMS) for one in table.values()),
         *(IMAGE, NORMAL),
         *_options(SEARCH),

@@ -50,7 +50,7 @@ def callables() -> tuple[str, ...]:
 def constants() -> tuple[str, ...]:
     """Words that stand for something wherever the language knows them."""
     groups = [name for name in GROUPS if name != TRIVIAL]
-    called = [one.signature for table in (SOURCES, TRANSFORMS, KINDS) for one in table.values()]
+    called = [one.signature for table in (SOURCES, TRANSFORMS, KINDS.built_in) for one in table.values()]
     choices = [word for signature in (*called, NORMAL, SEARCH) for word in _choices(signature)]
     return _sorted({*ACTIVATIONS, *REDUCTIONS, *groups, "classes", "channels", "bias", *choices} - {*callables()})
 
@@ -64,7 +64,7 @@ def rules() -> tuple[Rule, ...]:
         Rule(rf"({_one_of(declaring())})({_GAP})(?!{_one_of(reserved)})({NAME})", ("keyword", "gap", "declared")),
         Rule(_one_of(reserved - FLAGS), ("keyword",)),
         Rule(_one_of(FLAGS), ("flag",)),
-        Rule(rf"(?:[FS]-[A-Z]{{2,}}{_END}|{_one_of(KINDS)})", ("kind",)),
+        Rule(rf"(?:[FS]-[A-Z]{{2,}}{_END}|{_one_of(KINDS.built_in)})", ("kind",)),
         Rule(rf"{NAME}(?=[ \t]*=(?!=))", ("key",)),
         Rule(_one_of(callables()), ("callable",)),
         Rule(_one_of(constants()), ("constant",)),

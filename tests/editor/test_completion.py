@@ -52,6 +52,10 @@ NAMES = {*LETS, *BUILTINS, "cosine", "constant"}
         pytest.param(at("l1."), ["F-FC", "CONV", "bias", "*"], id="kinds of the selected layer"),
         pytest.param(at("prior {\n  "), ["l1", "l2", "l3", "h1", "*"], id="layers of a selector"),
         pytest.param(SPEC.replace("l1.CONV ~", f"l1.F-FC.{MARK}w1 ~"), ["w1", "w2", "*"], id="tensors"),
+        pytest.param(SPEC.replace("l1.CONV ~", f"l1.F-FC.{MARK} ~"), ["w1", "w2", "*"], id="in half a selector"),
+        pytest.param(
+            SPEC.replace("prior {", f"prior {{\n  l1.{MARK}"), ["F-FC", "CONV", "bias", "*"], id="half a rule"
+        ),
         pytest.param(at("epochs = 20\n  optimizer = "), ["adam", *LETS, *BUILTINS], id="values of a key"),
         pytest.param(at("adam("), ["lr", "schedule", "clip", "steps", *LETS, *BUILTINS], id="arguments"),
         pytest.param(SPEC.replace("lr = 0.01", f"schedule = {MARK}"), ["cosine", "constant", *LETS, *BUILTINS]),

@@ -127,6 +127,15 @@ def test_the_word_under_the_cursor_is_marked() -> None:
     assert reading.text[slice(*found.reach)] == "F-FC"
 
 
+@pytest.mark.parametrize(
+    "error", ["layer", "layer h0:", "layer h0: FC ->", "layer h0: FC + -> 3", "let", "]", "$", '"']
+)
+def test_what_cannot_be_read_does_not_hide_the_rest(error: str) -> None:
+    broken = SPEC.replace("  layer h1", f"  {error}\n  layer h1").replace("  epochs = 20", "  epochs =")
+    assert said("layer ", broken).startswith("`l1`: 1x16x16 to 4x16x16")
+    assert "is `16`" in said("4\nlet ", broken)
+
+
 @pytest.mark.parametrize("error", ["clases", "KONV(3)", "KONV", "1/0", "frobnicate(2)"])
 def test_errors_behind_a_layer_do_not_hide_it(error: str) -> None:
     broken = SPEC.replace("layer h1: FC -> classes", f"layer h1: FC -> {error}").replace("epochs = 20", "epochs = -1")

@@ -62,13 +62,13 @@ def test_it_reads_the_words_of_specs_as_the_parser_does(path: Path) -> None:
     for (word, scope), token in zip(found, tokens(text), strict=True):
         reserved = token.type in keywords()
         assert scope.startswith(("keyword.control", "constant.language")) == reserved, word
-        assert (scope == "support.class.kind.sym") == (word in KINDS), word
+        assert (scope == "support.class.kind.sym") == (word in KINDS.built_in), word
 
 
 def test_each_reserved_word_and_kind_has_its_scope() -> None:
     assert {scope_of(word) for word in set(keywords().values()) - FLAGS} == {"keyword.control.sym"}
     assert {scope_of(word) for word in FLAGS} == {"constant.language.boolean.sym"}
-    assert {scope_of(word) for word in KINDS} == {"support.class.kind.sym"}
+    assert {scope_of(word) for word in KINDS.built_in} == {"support.class.kind.sym"}
 
 
 def test_a_word_that_only_begins_like_a_keyword_is_a_name() -> None:
