@@ -242,9 +242,12 @@ def _rewrite(path: Path, before: str, after: str) -> None:
 @click.argument("code")
 def explain(code: str) -> None:
     """Say what the code of a diagnostic, such as E203, means, with an example."""
+    from symdsl import highlight
     from symdsl.analysis.explanations import explanation
 
-    click.echo(explanation(code))
+    text = explanation(code)
+    colour = wants_colour(sys.stdout.isatty(), os.environ)
+    click.echo(highlight.indented(text) if colour else text, color=colour)
 
 
 @main.command()

@@ -108,7 +108,7 @@ class SpecError(Exception):
 
     def _render_traceback_(self) -> list[str]:
         """What IPython shows instead of a traceback: the spec is at fault, not the code that read it."""
-        return [render_text(self.diagnostics, colour="NO_COLOR" not in os.environ)]
+        return [render_text(self.diagnostics, wants_colour(True, os.environ))]
 
 
 class NumericalError(Exception):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from symdsl.diagnostics import render_text
+from symdsl.diagnostics import render_text, wants_colour
 from symdsl.spec import Spec, parse
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class _Cells:
         # the line of the magic is the first of the cell, so that lines have the numbers that the notebook shows
         spec = parse(f"\n{cell}", overrides, f"In [{self.shell.displayhook.prompt_count}]", Path("cell.sym"))
         if spec.warnings:
-            print(render_text(spec.warnings, colour="NO_COLOR" not in os.environ), file=sys.stderr)
+            print(render_text(spec.warnings, wants_colour(True, os.environ)), file=sys.stderr)
         if name is None:
             return spec
         self.shell.user_ns[name] = spec

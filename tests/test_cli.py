@@ -233,6 +233,14 @@ def test_explain_says_what_a_code_means() -> None:
     assert "GCONV" in shown.stdout
 
 
+def test_explain_colours_its_examples_where_colours_are_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = call("explain", "E203").stdout
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    coloured = call("explain", "E203").stdout
+    assert coloured != plain
+    assert unstyle(coloured) == plain
+
+
 def test_explain_of_an_unknown_code_is_one_line() -> None:
     done = call("explain", "E2033")
     assert (done.exit_code, done.stdout) == (3, "")

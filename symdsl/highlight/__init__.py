@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+_INDENTED = re.compile(r"^ {4}.*(?:\n+ {4}.*)*", re.MULTILINE)
 _FRAME = "color: #1a1a1a; padding: 0.6em; line-height: 1.35"
 
 
@@ -23,3 +26,8 @@ def ansi(text: str) -> str:
     from symdsl.highlight.lexer import SymLexer
 
     return highlight(text, SymLexer(stripnl=False, ensurenl=False), TerminalFormatter())
+
+
+def indented(text: str) -> str:
+    """A text with the specs in it, which are indented by four blanks, in the colours of a terminal."""
+    return _INDENTED.sub(lambda match: ansi(match[0]), text)

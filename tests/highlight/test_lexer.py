@@ -120,3 +120,9 @@ def test_ansi_is_the_text_in_colour() -> None:
     shown = highlight.ansi(text)
     assert shown != text
     assert re.sub(r"\x1b\[[0-9;]*m", "", shown) == text
+
+
+def test_only_the_indented_lines_of_a_text_are_specs() -> None:
+    text = "let it be:\n\n    let a = 1\n\n    let b = 2\n\nlet go"
+    first, spec, last = text.partition("    let a = 1\n\n    let b = 2")
+    assert highlight.indented(text) == first + highlight.ansi(spec) + last
