@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
 
 from editor.marks import MARK, PYRAMID, SPEC, marked
-from symdsl.analysis.kinds import KINDS
+from symdsl.analysis.kinds import KINDS, table
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.editor.hover import Hover, hover
-from symdsl.editor.wording import BUILTINS, KEYWORDS, signatures
+from symdsl.editor.wording import BUILTINS, KEYWORDS, kinds, signatures
 from symdsl.language.keywords import keywords
 from symdsl.resources import read_shipped
 
@@ -33,6 +34,12 @@ def test_a_kind_has_its_page_and_what_it_is_here() -> None:
     assert "```sym\nCONV(k, init_scale)\n```" in shown
     assert read_shipped("docs/kinds/conv.md").partition("\n")[2] in shown
     assert shown.startswith("- `l2`, 4x16x16 to 8x16x16: 288 parameters, keeps translations\n- `l3`, 8x16x16 to 16x8x8")
+
+
+def test_a_kind_of_a_package_that_is_broken_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = {"MINE": EntryPoint("MINE", "no.such.module:MINE", table.ENTRY_POINT)}
+    monkeypatch.setattr(table, "_offers", lambda: offers)
+    assert kinds.__wrapped__().keys() == KINDS.built_in.keys()
 
 
 def test_a_kind_in_a_let_is_shown_where_it_ends_up() -> None:
