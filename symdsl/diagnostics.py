@@ -147,6 +147,10 @@ class Collector:
         diagnostic = Diagnostic(code, message, self._place(span, label), help, places, fix)
         self._found.setdefault((code, span), diagnostic)
 
+    def knows(self, code: str, span: Span) -> bool:
+        """Whether a report of this code at these words would be dropped."""
+        return (code, span) in self._found
+
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """Everything found so far, in the order of the text."""

@@ -219,6 +219,48 @@ def test_check_for_github_annotates(tiny: Path) -> None:
     assert len(lines(done.stdout)) == 2
 
 
+SETTINGS = ["--set", "width = 8", "--set", "search.epochs =  ten"]
+
+
+def test_check_says_where_a_setting_is_wrong(tiny: Path) -> None:
+    done = call("check", tiny, *SETTINGS)
+    assert done.exit_code == 1
+    assert "error[E301]: unknown name `ten`\n  --> --set:2:18\n   2 | search.epochs =  ten\n" in done.stderr
+    assert call("check", tiny, "--set", "width=8").exit_code == 0
+
+
+def test_check_says_so_in_records_and_annotations(tiny: Path) -> None:
+    (record,) = json.loads(call("check", tiny, *SETTINGS, "--format", "json").stdout)
+    assert (record["filename"], record["location"]) == ("--set", {"line": 2, "column": 18})
+    annotated = call("check", tiny, *SETTINGS, "--format", "github").stdout
+    assert annotated == "::error title=E301::--set:2:18: unknown name `ten`\n"
+
+
+def test_records_have_the_second_place(tiny: Path) -> None:
+    (record,) = json.loads(call("check", tiny, "--set", "width=0", "--format", "json").stdout)[:1]
+    assert record["notes"][-1]["message"] == "a value comes from here"
+    assert (record["notes"][-1]["filename"], record["notes"][-1]["location"]["column"]) == ("--set", 7)
+
+
+@pytest.mark.parametrize(
+    ("environment", "coloured"),
+    [({}, False), ({"FORCE_COLOR": "1"}, True), ({"FORCE_COLOR": "1", "NO_COLOR": "1"}, False)],
+)
+def test_diagnostics_are_coloured_if_asked_for(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], coloured: bool
+) -> None:
+    tiny.write_text(WRONG)
+    for name in ("FORCE_COLOR", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    assert ("\x1b[1;31merror[" in call("check", tiny).stderr) is coloured
+
+
+def test_a_misspelt_spec_gets_a_suggestion(tiny: Path) -> None:
+    assert "did you mean `tiny.sym`?" in call("check", "tniy.sym").stderr
+
+
 def test_strict_counts_warnings(tiny: Path) -> None:
     tiny.write_text(f"let unused = 3\n{TINY}")
     assert call("check", tiny).exit_code == 0

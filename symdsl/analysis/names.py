@@ -246,6 +246,8 @@ def unknown(
         where: added to the message.
         also: names that may have been meant, but are not listed.
     """
+    if collector.knows(code, span):
+        return
     words = list(dict.fromkeys(known))
     near = suggest(name, [*words, *also])
     question = f"did you mean `{near}`?" if near else ""

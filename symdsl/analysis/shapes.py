@@ -204,10 +204,11 @@ class _Walker:
             help = "add `lift p4` after `input`, or drop this line"
             message, notes = "`project` needs a lifted map, found a plain one", self._note("project", "projected here")
             self.scope.collector.report("E205", node.span, message, help=help, notes=notes)
-        elif reduction:
+        else:
             self.made["project"] = node.span
-            out = attrs.evolve(shape, group=TRIVIAL)
-            self._add(Project(self._name("project"), shape, out, reduction, node.span), out)
+            self.shape = out = attrs.evolve(shape, group=TRIVIAL)
+            if reduction:
+                self._add(Project(self._name("project"), shape, out, reduction, node.span), out)
 
     @item.register
     def _(self, node: ast.Pool) -> None:
@@ -217,10 +218,11 @@ class _Walker:
             return
         if shape.flat:
             self._needs_image("pool", node.span)
-        elif reduction:
+        else:
             self.made["size"] = node.span
-            out = attrs.evolve(shape, height=1, width=1)
-            self._add(Pool(self._name("pool"), shape, out, reduction, node.span), out)
+            self.shape = out = attrs.evolve(shape, height=1, width=1)
+            if reduction:
+                self._add(Pool(self._name("pool"), shape, out, reduction, node.span), out)
 
     def _reduction(self, word: ast.Word) -> Literal["max", "mean"] | None:
         if word.text in REDUCTIONS:

@@ -16,7 +16,7 @@ _ADVICE = {
     "|": "write `|>`",
     "&": "kinds are joined by `+`",
 }
-_MEANT = {"|": ("THEN",), "&": ("PLUS",)}
+_MEANT = {"|": ("THEN",), "&": ("PLUS",), ";": ("COMMA",)}
 
 
 def blotted(tokens: Iterable[Token]) -> list[Token]:
@@ -41,6 +41,11 @@ def complaint(token: Token) -> tuple[str, str] | None:
     shown = mark if mark.isprintable() else " ".join(f"U+{ord(character):04X}" for character in mark)
     advice = "names are made of the letters A to Z, digits and `_`" if mark.isalpha() else _ADVICE.get(mark, "")
     return f"`{shown}` means nothing here", advice
+
+
+def is_note(token: Token) -> bool:
+    """Whether a token is a comment as other languages write it."""
+    return token.type == "UNREADABLE" and token.startswith("#")
 
 
 def likely(token: Token) -> tuple[str, ...]:

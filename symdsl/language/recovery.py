@@ -11,7 +11,7 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from symdsl.catalog.networks import NORMAL
 from symdsl.diagnostics import Collector, Fix, Span, shortened, suggest
-from symdsl.language.blots import blotted, complaint, likely
+from symdsl.language.blots import blotted, complaint, is_note, likely
 from symdsl.language.expectations import expected_words
 from symdsl.language.spans import token_span
 
@@ -24,7 +24,8 @@ _ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "REPEAT", "PROJECT", "POOL", "FLAT
 _FRESH_STARTS = _STATEMENTS | _ITEMS | {"RBRACE"}
 _KEYWORDS = _STATEMENTS | _ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}
 _BRACES = {"LBRACE": 1, "RBRACE": -1}
-_CLOSERS = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
+_OPENERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
+_CLOSERS = frozenset(_OPENERS.values())
 
 _INSERTIONS = {
     "RPAR": ")",
@@ -41,6 +42,16 @@ _INSERTIONS = {
     "MISSING": "",
 }
 """What may have been left out, likeliest first, and how it is written."""
+
+_CONFUSED = {
+    "COLON": ("EQUAL",),
+    "EQUAL": ("COLON", "TILDE"),
+    "COMPARE": ("EQUAL", "ARROW"),
+    "COMMA": ("PLUS",),
+    "ARROW": ("THEN",),
+    "THEN": ("ARROW",),
+}
+"""What a mark that does not fit may have been meant for."""
 
 
 def mend(grammar: Lark, text: str, start: str, source: str, collector: Collector) -> list[Token] | None:
@@ -80,6 +91,21 @@ class _Repair:
     skip: int = 0
     help: str = ""
     fix: Fix | None = None
+
+
+@attrs.frozen
+class _Open:
+    """A bracket that is not closed, and what closes it.
+
+    Attributes:
+        token: the bracket.
+        closer: the terminal that closes it.
+        doubtful: whether it may have been meant to close before others inside it, so that what it holds is unknown.
+    """
+
+    token: Token
+    closer: str
+    doubtful: bool
 
 
 @attrs.define
@@ -161,19 +187,24 @@ class _Mender:
         accepted = self.parser.accepts()
         token = self.tokens[self.next] if self.next < len(self.tokens) else None
         if token is not None:
-            yield from _replacements(token, accepted, self.source)
+            behind = bool(self.next) and self.tokens[self.next - 1].line == token.line
+            yield from _replacements(token, accepted, behind, self.source)
+        open = _open_bracket(self.mended)
+        if open is not None and open.doubtful and "COMMA" in accepted:
+            yield self._insertion(["COMMA", "MISSING", open.closer], _INSERTIONS[open.closer])
         for kind, written in _INSERTIONS.items():
             if kind in accepted and _may_precede(kind, token):
                 yield self._insertion([kind], written)
         if "RBRACE" in accepted and (token is None or token.type in _STATEMENTS):
             for depth in range(1, _DEEPEST_CLOSED):
                 yield self._insertion(["RBRACE"] * depth, "\n}" * depth)
-        if token is not None and (token.startswith("#") or not self._at_start(token)):
+        if token is not None and self._may_leave_out(token):
             yield _Repair(skip=1)
 
     def _insertion(self, kinds: Sequence[str], written: str) -> _Repair:
+        """Tokens to put in, and how a user would write what they stand for."""
         end = self._end_of_previous()
-        tokens = tuple(Token(kind, "", 0, end.line, end.column, end.line, end.column) for kind in kinds)
+        tokens = tuple(Token(kind, written.strip(), 0, end.line, end.column, end.line, end.column) for kind in kinds)
         fix = Fix(f"insert `{written.strip()}`", end, written) if written else None
         return _Repair(tokens, fix=fix)
 
@@ -181,16 +212,20 @@ class _Mender:
         previous = token_span(self.tokens[self.next - 1], self.source) if self.next else Span(self.source, 1, 1, 1, 1)
         return attrs.evolve(previous, line=previous.end_line, column=previous.end_column)
 
-    def _at_start(self, token: Token) -> bool:
-        begun = self.starts and self.starts[-1].index == self.next
-        return token.type in _FRESH_STARTS - {"RBRACE"} or bool(begun)
+    def _may_leave_out(self, token: Token) -> bool:
+        """Whether a token alone may be too much; what begins something is not, and behind a `~` is no selector."""
+        if token.type == "RBRACE" or is_note(token):
+            return True
+        begun = bool(self.starts) and self.starts[-1].index == self.next
+        return not begun and token.type not in _FRESH_STARTS | {"TILDE"}
 
     def _fits(self, repair: _Repair, within_line: bool) -> bool:
         parser, after = _copy(self.parser), self.next + repair.skip
-        following = self.tokens[after : after + _LOOKAHEAD]
+        window = self.tokens[after : after + _LOOKAHEAD]
         if within_line:
-            following = [token for token in following if token.line == following[0].line]
-        more = after + len(following) < len(self.tokens)
+            window = [token for token in window if token.line == window[0].line]
+        more = bool(window) and (within_line or after + len(window) < len(self.tokens))
+        following = [token for token in window if not is_note(token)]
         return _feed(parser, [*repair.tokens, *following]) and (more or _ends(parser))
 
     def _take(self, repair: _Repair) -> None:
@@ -234,11 +269,13 @@ class _Mender:
         if self.next == self.blamed:
             return
         self.blamed = self.next
-        help, fix = (repair.help, repair.fix) if repair else ("", None)
         token = self.tokens[self.next] if self.next < len(self.tokens) else None
         blot = complaint(token) if token is not None else None
         message, advice = blot if blot is not None else (self._unexpected(token), "")
-        self.collector.report("E104", self._place(), message, help=help or advice, notes=self._opened(repair), fix=fix)
+        help, fix = (repair.help or advice, repair.fix) if repair else (advice, None)
+        if fix is not None and not help and f"`{fix.content.strip()}`" not in message:
+            help = f"perhaps `{fix.content.strip()}` is missing"
+        self.collector.report("E104", self._place(), message, help=help, notes=self._opened(repair), fix=fix)
 
     def _unexpected(self, token: Token | None) -> str:
         previous = self.tokens[self.next - 1].type if self.next else ""
@@ -249,9 +286,9 @@ class _Mender:
         """Where the bracket stands that should be closed, unless that is on the same line."""
         closes = repair is not None and any(token.type in _CLOSERS for token in repair.tokens)
         open = _open_bracket(self.mended) if closes else None
-        if open is None or open.line == self._place().line:
+        if open is None or open.token.line == self._place().line:
             return []
-        return [(token_span(open, self.source), "opened here")]
+        return [(token_span(open.token, self.source), "opened here")]
 
     def _place(self) -> Span:
         if self.next < len(self.tokens):
@@ -283,20 +320,21 @@ def _ends(parser: InteractiveParser) -> bool:
     return True
 
 
-def _replacements(token: Token, accepted: set[str], source: str) -> Iterator[_Repair]:
-    """The word that was misspelt; a name, where a word of the language stands for one; a value, for an unknown mark."""
+def _replacements(token: Token, accepted: set[str], behind: bool, source: str) -> Iterator[_Repair]:
+    """What a token may have been meant for; `behind` says whether another stands before it on its line."""
     span = token_span(token, source)
     near = _misspelt(token, accepted)
     if near is not None:
         word = Token.new_borrow_pos(near.upper(), near, token)
         yield _Repair((word,), 1, f"did you mean `{near}`?", Fix(f"replace by `{near}`", span, near))
-    if token.type in _KEYWORDS and "NAME" in accepted:
+    if behind and token.type in _KEYWORDS and "NAME" in accepted:
         help = f"`{token}` is a word of the language: choose another name"
         yield _Repair((Token.new_borrow_pos("NAME", str(token), token),), 1, help)
-    if token.type == "UNREADABLE":
-        for kind in (*likely(token), "MISSING"):
-            if kind in accepted:
-                yield _Repair((Token.new_borrow_pos(kind, str(token), token),), 1)
+    others = (*likely(token), "MISSING") if token.type == "UNREADABLE" else _CONFUSED.get(token.type, ())
+    for kind in others:
+        if kind in accepted:
+            written = _INSERTIONS.get(kind, "").strip() or str(token)
+            yield _Repair((Token.new_borrow_pos(kind, written, token),), 1)
 
 
 def _goes_on(token: Token, accepted: set[str]) -> bool:
@@ -333,16 +371,16 @@ def _unread(dropped: Sequence[Token]) -> Token:
     )
 
 
-def _open_bracket(tokens: Sequence[Token]) -> Token | None:
+def _open_bracket(tokens: Sequence[Token]) -> _Open | None:
     """The last bracket that is not closed."""
-    closed = 0
-    for token in reversed(tokens):
-        if token.type in _CLOSERS:
-            closed += 1
-        elif token.type in _CLOSERS.values():
-            if not closed:
-                return token
-            closed -= 1
+    closed, nested = 0, False
+    for index in reversed(range(len(tokens))):
+        token = tokens[index]
+        if token.type in _OPENERS and not closed:
+            called = index > 0 and tokens[index - 1].type in ("NAME", "KIND")
+            return _Open(token, _OPENERS[token.type], nested and not called)
+        closed += (token.type in _CLOSERS) - (token.type in _OPENERS)
+        nested |= token.type in _CLOSERS
     return None
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from analysis.specs import NETWORK, codes
 from symdsl.analysis.facts import Layer
+from symdsl.analysis.overrides import Override
 from symdsl.diagnostics import SpecError
 from symdsl.spec import load, parse
 
@@ -89,6 +90,7 @@ def test_the_source_comes_before_transforms() -> None:
             {"width": "0"},
             r"(?s)E402\]: `channels` \(=0\) must be at least 1\n.*\n  ::: --set:1:7\n   1 \| width=0\n     \|       -",
         ),
+        ({"width": " \n 8 + x"}, r"(?s)unknown name `x`\n  --> --set:1:14\n   1 \| width=   8 \+ x\n"),
         ({"width": '"8"'}, r'(?s)E401\]: arithmetic needs numbers, found the text "8".*::: --set:1:7'),
         ({"width": "8 +"}, r"E104\]: expected a value, found the end of the text\n  --> --set:1:10"),
         ({"width": ""}, r"E104\]: expected a value.*\n  --> --set:1:7"),
@@ -107,6 +109,55 @@ def test_the_source_comes_before_transforms() -> None:
 def test_what_is_wrong_is_said_at_the_command_line(overrides: dict[str, object], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         load(POSITION, overrides)
+
+
+def written(*settings: str) -> dict[str, object]:
+    overrides = [Override.parse(text, number) for number, text in enumerate(settings, start=1)]
+    return {one.key: one for one in overrides}
+
+
+def test_what_is_written_on_the_command_line_keeps_its_columns_and_its_number() -> None:
+    overrides = written("width = 8", "search.epochs  =  x", "candidates=[CONV(3)]", " widht=3", "search.epochs =  y")
+    with pytest.raises(SpecError, match=r"E310\]") as raised:
+        load(POSITION, overrides)
+    assert [str(one.span) for one in raised.value.diagnostics] == ["--set:4:2", "--set:5:18"]
+    assert [one.place.line for one in raised.value.diagnostics] == [" widht=3", "search.epochs =  y"]
+
+
+@pytest.mark.parametrize("text", ["width", "=3", "width=", "width = ", "="])
+def test_what_is_not_of_the_form_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must have the form K=V"):
+        Override.parse(text, 1)
+
+
+def test_a_value_that_cannot_be_read_makes_no_more_trouble() -> None:
+    with pytest.raises(SpecError, match="E104") as raised:
+        load(POSITION, {"candidates": "[CONV(3)", "search.optimizer": "adam(lr = ", "data.copies": "$"})
+    assert [str(one.span) for one in raised.value.diagnostics] == ["--set:1:20", "--set:2:27", "--set:3:13"]
+
+
+def test_kinds_and_lists_of_kinds() -> None:
+    text = f"let kind = FC\nlet kinds = [FC]\ndata digits\n{NETWORK}".replace(
+        "flatten", "layer: kind + kinds -> 2\nflatten"
+    )
+    spec = parse(text, {"kind": "CONV(3)", "kinds": "[F-FC, CONV(5, init_scale = 2)]"})
+    assert [one.name for one in spec.facts.network.nodes[1].candidates] == ["CONV(3)", "F-FC", "CONV(5)"]
+
+
+def test_a_fix_replaces_what_is_wrong_of_a_key_and_no_more() -> None:
+    with pytest.raises(SpecError, match="E310") as raised:
+        load(POSITION, {"serch.epochs": 3, "search.epoch": 3, "data.lable": "digit"})
+    fixes = [one.fix for one in raised.value.diagnostics]
+    found = [(str(fix.span), fix.span.end_column, fix.content) for fix in fixes if fix is not None]
+    assert found == [("--set:1:1", 6, "search"), ("--set:2:8", 13, "epochs"), ("--set:3:6", 11, "label")]
+
+
+def test_keys_that_may_be_in_what_could_not_be_read_are_no_news(tmp_path: Path) -> None:
+    path = tmp_path / "a.sym"
+    path.write_text('import "b.sym"\ndata digits |> quadrant\n' + NETWORK, encoding="utf-8")
+    with pytest.raises(SpecError, match="E101") as raised:
+        load(path, {"copies_of_b": 3, "data.copies": 3})
+    assert [one.code for one in raised.value.diagnostics] == ["E101", "E304"]
 
 
 def test_line_breaks_do_not_move_what_comes_later() -> None:

@@ -78,6 +78,44 @@ def test_a_missing_import_is_said_at_its_path(tmp_path: Path) -> None:
         load(write(tmp_path, main='import "nowhere.sym"' + REST))
 
 
+@pytest.mark.parametrize(
+    ("written", "near"),
+    [
+        ("nowhre.sym", "nowhere.sym"),
+        ("block/nowhere.sym", "blocks/nowhere.sym"),
+        ("blocks/nowere", "blocks/nowhere.sym"),
+    ],
+)
+def test_a_missing_import_gets_a_suggestion_relative_to_the_file(tmp_path: Path, written: str, near: str) -> None:
+    main = write(tmp_path / "in", main=f'import "{written}"' + REST, nowhere=PART, blocks__nowhere=PART)
+    with pytest.raises(SpecError, match=f"did you mean `{near}`") as raised:
+        load(main)
+    (only,) = raised.value.diagnostics
+    assert only.fix is not None
+    assert only.fix.content == f'"{near}"'
+
+
+def test_what_is_near_to_nothing_gets_no_suggestion(tmp_path: Path) -> None:
+    (tmp_path / "a_folder.sym").mkdir()
+    with pytest.raises(SpecError, match="there is no file") as raised:
+        load(tmp_path / "none" / "at" / "all.sym")
+    assert raised.value.diagnostics[0].help == ""
+
+
+def test_a_circle_shows_the_imports_that_close_it(tmp_path: Path) -> None:
+    main = write(tmp_path, main='import "a.sym"' + REST, a='import "b.sym"', b='import "a.sym"')
+    with pytest.raises(SpecError, match="imports itself by way of others") as raised:
+        load(main)
+    (only,) = raised.value.diagnostics
+    assert only.place.line == 'import "a.sym"'
+    assert [note.line for note in only.notes] == ['import "b.sym"']
+
+
+def test_what_a_missing_import_may_hold_is_not_missed(tmp_path: Path) -> None:
+    rest = "data digits(size)\nnetwork n = p(width, [kinds])\nsearch { epochs = epochs_of_b }\n"
+    assert codes(write(tmp_path, main='import "b.sym"\n' + rest)) == ["E101"]
+
+
 def test_a_text_cannot_import() -> None:
     with pytest.raises(SpecError, match=r"E106\]: a text that is not a file cannot import"):
         parse('import "p.sym"' + REST)
@@ -105,6 +143,17 @@ def test_a_huge_file_is_refused_unread(tmp_path: Path) -> None:
     with path.open("wb") as file:
         file.truncate(LARGEST + 1)
     assert codes(path) == ["E103"]
+
+
+def test_text_without_a_final_newline_is_fine(tmp_path: Path) -> None:
+    assert load(write(tmp_path, main=(PART + REST).rstrip("\n"))).warnings == ()
+
+
+def test_carets_stand_right_behind_a_byte_order_mark_and_before_windows_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "main.sym"
+    path.write_bytes(b"\xef\xbb\xbf" + ("let a = b\n" + PART + REST).replace("\n", "\r\n").encode())
+    with pytest.raises(SpecError, match=r"main\.sym:1:9\n   1 \| let a = b\n     \|         \^\Z"):
+        load(path)
 
 
 def test_a_byte_order_mark_and_windows_line_ends_are_fine(tmp_path: Path) -> None:

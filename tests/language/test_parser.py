@@ -58,6 +58,18 @@ def errors(text: str) -> list[tuple[int, str]]:
         ("search 3", "expected `{`, found `3`"),
         ('let a = "open', 'this text has no end: expected `"` on the same line'),
         ("let a = $", "`$` means nothing here"),
+        ("let a = 3 $$ $", "`$$` means nothing here"),
+        ("let a = " + "\u00bd" * 60, "`" + "\u00bd" * 37 + "...` means nothing here"),
+        ("let " + "a" * 60 + " 3 4", "expected `=` and a value, found `3`"),
+        ("data digits(3 4 5 " + "b" * 60, "expected `,` or `)`, found `4`"),
+        (
+            "let a = 3\n" + "b" * 60,
+            "expected a statement: `let`, `import`, `data`, `network`, `prior` or `search`, found `"
+            + "b" * 37
+            + "...`",
+        ),
+        ("prior { a.b(1) }", "expected `~` and a prior, found `}`"),
+        ("prior { *.FC normal ~ normal }", "expected `.` or `~`, found `normal`"),
         ("let a = \x00", "`U+0000` means nothing here"),
         (r'let a = "\d"', r"`\d` stands for nothing in a text"),
         ("let a = " + "9" * 50, "a number of 50 digits is too long to read"),
@@ -92,6 +104,91 @@ search {
 data
 """
     assert [line for line, _ in errors(text)] == [2, 4, 6, 7, 11, 13, 15, 17]
+
+
+def tree(text: str) -> ast.Program | None:
+    collector = Collector()
+    collector.add_source("t", text)
+    return parse_program(text, "t", collector)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("lte a = 3", "let a = 3"),
+        ("Let a = 3", "let a = 3"),
+        ("let a 3", "let a = 3"),
+        ("let a == 3", "let a = 3"),
+        ("let a: 3", "let a = 3"),
+        ("let a = = 3", "let a = 3"),
+        ("let a = 3;", "let a = 3"),
+        ("let a = [1 2]", "let a = [1, 2]"),
+        ("let a = [1; 2", "let a = [1, 2]"),
+        ("let a = f(1, [2, 3)", "let a = f(1, [2, 3])"),
+        ("# a comment\nlet a = 3 # another\n# last", "let a = 3"),
+        ("data digits |> pad(8 |> standardize", "data digits |> pad(8) |> standardize"),
+        ("data digits standardize", "data digits |> standardize"),
+        ("data digits | standardize", "data digits |> standardize"),
+        ("network n {\n flatten", "network n { flatten }"),
+        ("network n {\n repeat [1] as i {\n flatten\nsearch {", "network n { repeat [1] as i { flatten } } search { }"),
+        ("network n {\n flatten }\n}\nlet a = 3", "network n { flatten } let a = 3"),
+        ("network n { layer l1 FC -> 3 }", "network n { layer l1: FC -> 3 }"),
+        ("network n { layer l1 = FC -> 3 }", "network n { layer l1: FC -> 3 }"),
+        ("network n { layer: FC 3 }", "network n { layer: FC -> 3 }"),
+        ("network n { layer: FC CONV(3) -> 3 }", "network n { layer: FC + CONV(3) -> 3 }"),
+        ("network n { layer: FC & CONV(3) -> 3 }", "network n { layer: FC + CONV(3) -> 3 }"),
+        ("network n { layer: FC, CONV(3) -> 3 }", "network n { layer: FC + CONV(3) -> 3 }"),
+        ("network n { layer: FC normal(1) -> 3 }", "network n { layer: FC ~ normal(1) -> 3 }"),
+        ("network n { layer: FC -> 3 -> relu }", "network n { layer: FC -> 3 |> relu }"),
+        ("network n { layer: FC -> 3 strides 2 }", "network n { layer: FC -> 3 stride 2 }"),
+        ("network n { repeat xs i { flatten } }", "network n { repeat xs as i { flatten } }"),
+        ("prior { l1.FC = normal(1) }", "prior { l1.FC ~ normal(1) }"),
+        ("search epochs = 3 }", "search { epochs = 3 }"),
+        ("search { epochs: 3 }", "search { epochs = 3 }"),
+    ],
+)
+def test_a_small_mistake_is_read_as_it_was_meant(wrong: str, right: str) -> None:
+    assert 1 <= len(errors(wrong)) <= 3
+    assert tree(wrong) == tree(right)
+
+
+@pytest.mark.parametrize(
+    ("text", "gap"),
+    [
+        ("let a = ", ast.Let(ast.Word("a"), ast.Unread())),
+        ("let a = 1e999", ast.Let(ast.Word("a"), ast.Unread())),
+        ('let a = "\\q"', ast.Let(ast.Word("a"), ast.Unread())),
+        ("let a = (((3 +) 4", ast.Let(ast.Word("a"), ast.Unread("let", ast.Word("a")))),
+        ("let a = " + "-" * 400 + "1", ast.Let(ast.Word("a"), ast.Unread("let", ast.Word("a")))),
+        ("data |> 3", ast.Unread("data")),
+        ('import "\\q"', ast.Unread("import")),
+        ("network n = 3", ast.Unread("network", ast.Word("n"))),
+        ("wide = 3", ast.Unread()),
+        ("network n { layer a: ~ 3 }", ast.Network(ast.Word("n"), None, (ast.Unread("layer", ast.Word("a")),))),
+        ("prior { a . b . c . d ~ e }", ast.Priors(())),
+        ("prior { a b.c ~ d }", ast.Priors(())),
+    ],
+)
+def test_what_cannot_be_read_leaves_a_gap_with_its_name(text: str, gap: ast.Statement) -> None:
+    read = tree(f"{text}\nlet last = 1")
+    assert read is not None
+    assert read.statements == (gap, ast.Let(ast.Word("last"), ast.Number(1)))
+
+
+def test_a_gap_cannot_be_printed() -> None:
+    with pytest.raises(TypeError, match="must have been read"):
+        print_program(ast.Program((ast.Let(ast.Word("a"), ast.Unread()),)))
+
+
+def test_a_repair_comes_with_an_edit() -> None:
+    collector = Collector()
+    collector.add_source("t", "lte a = f(3")
+    parse_program("lte a = f(3", "t", collector)
+    fixes = [one.fix for one in collector.diagnostics]
+    assert [(fix.message, str(fix.span), fix.content) for fix in fixes if fix is not None] == [
+        ("replace by `let`", "t:1:1", "let"),
+        ("insert `)`", "t:1:12", ")"),
+    ]
 
 
 def test_errors_do_not_run_on_for_ever() -> None:

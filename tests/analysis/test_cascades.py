@@ -1,0 +1,160 @@
+"""One mistake, one diagnostic; ten mistakes, ten: nothing that follows from an error is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from analysis.specs import codes
+from symdsl.spec import check
+
+BAD = Path(__file__).parent.parent / "fixtures" / "bad"
+
+RIGHT = """\
+let width = 4
+let both = [F-FC, CONV(3)]
+
+data digits(size = 16) |> quadrants(label = both_labels) |> standardize
+
+network part(candidates, scale = 1) {
+  input image(channels, 32, 32)
+  lift p4
+  layer first: candidates + GCONV(3) -> scale*width stride 2 |> relu
+  repeat [(1, 2), (2, 1)] as (m, s) {
+    layer: candidates -> m*width stride s |> relu
+  }
+  project max
+  flatten
+  layer h1: FC -> 8*width |> relu
+  layer h2: FC -> classes
+}
+
+network whole = part(both, scale = 2)
+
+prior {
+  first.CONV ~ normal(precision = 2)
+  l2.F-FC.w1 ~ normal(std = 1, fixed)
+  h1.bias    ~ normal(variance = 2)
+}
+
+search {
+  objective = laplace(kfac, fisher = exact)
+  epochs    = 6
+  every     = 3
+}
+""".replace("both_labels", "digit")
+
+MISTAKES = [
+    # What cannot be read.
+    ("let width = 4", "let width 4", "E104"),
+    ("let width = 4", "let width =", "E104"),
+    ("let width = 4", "lett width = 4", "E104"),
+    ("let width = 4", "let width = 4;", "E104"),
+    ("let width = 4", "let width = 'four'", "E104"),
+    ("let width = 4", 'let width = "four', "E104"),
+    ("let width = 4", "let width = four five 6 7", "E104"),
+    ("let width = 4", "let width = 1e999", "E404"),
+    ("let width = 4", "let width = " + "-" * 400 + "4", "E105"),
+    ("[F-FC, CONV(3)]", "[F-FC, CONV(3)", "E104"),
+    ("[F-FC, CONV(3)]", "[F-FC CONV(3)]", "E104"),
+    ("[F-FC, CONV(3)]", "[F-FC, CONV(3]", "E104"),
+    ("[F-FC, CONV(3)]", "(F-FC, CONV(3)]", "E104"),
+    ("|> standardize", "| standardize", "E104"),
+    ("|> standardize", "|>", "E104"),
+    ("data digits", "data", "E104"),
+    ("data digits", "date digits", "E104"),
+    ("network part(", "network part", "E104"),
+    ("network part(", "netwrok part(", "E104"),
+    ("(candidates, scale = 1)", "(candidates scale = 1)", "E104"),
+    ("input image", "imput image", "E104"),
+    ("input image(channels, 32, 32)", "input image(channels, 32, 32", "E104"),
+    ("lift p4", "lift", "E104"),
+    ("lift p4", "lfit p4", "E104"),
+    ("layer first:", "layer first", "E104"),
+    ("layer first:", "layer first =", "E104"),
+    ("candidates + GCONV(3)", "candidates GCONV(3)", "E104"),
+    ("candidates + GCONV(3)", "candidates, GCONV(3)", "E104"),
+    ("candidates + GCONV(3)", "candidates + GCONV(3", "E104"),
+    ("-> scale*width", "scale*width", "E104"),
+    ("-> scale*width", "->", "E104"),
+    ("stride 2 |> relu", "strid 2 |> relu", "E104"),
+    ("stride 2 |> relu", "stride 2 -> relu", "E104"),
+    ("stride 2 |> relu", "stride 2 |>", "E104"),
+    ("repeat [(1, 2), (2, 1)] as", "repeat [(1, 2), (2, 1)]", "E104"),
+    ("repeat [(1, 2), (2, 1)] as", "repeat [(1, 2, (2, 1)] as", "E104"),
+    ("repeat [(1, 2), (2, 1)] as", "repaet [(1, 2), (2, 1)] as", "E104"),
+    ("  project max\n", "  project\n", "E104"),
+    ("  flatten\n", "  flaten\n", "E104"),
+    ("  flatten\n", "  # flat now\n  flatten\n", "E104"),
+    ("  layer h2: FC -> classes\n}", "  layer h2: FC -> classes\n", "E104"),
+    ("network whole =", "network whole", "E104"),
+    ("network whole = part(both, scale = 2)", "network whole = part(both, scale = 2", "E104"),
+    ("network whole = part(both, scale = 2)", "network whole =", "E104"),
+    ("first.CONV ~", "first.CONV", "E104"),
+    ("first.CONV ~", "first CONV ~", "E104"),
+    ("h1.bias    ~ normal(variance = 2)\n}", "h1.bias    ~ normal(variance = 2)\n", "E104"),
+    ("prior {", "prior", "E104"),
+    ("epochs    = 6", "epochs 6", "E104"),
+    ("epochs    = 6", "epochs: 6", "E104"),
+    ("epochs    = 6", "epochs = = 6", "E104"),
+    ("every     = 3\n}", "every     = 3\n", "E104"),
+    ("every     = 3\n}", "every     = 3\n}\n}", "E104"),
+    ("fisher = exact)", "fisher = exact", "E104"),
+    # What stands for nothing, or does not fit.
+    ("let width = 4", "let width = 4\nlet width = 5", "E308"),
+    ("let width = 4", "let width = width", "E309"),
+    ("let width = 4", "let width = 4/0", "E404"),
+    ("let width = 4", 'let width = "a" * 2', "E401"),
+    ("let width = 4", 'let width = 4\nimport "other.sym"', "E106"),
+    ("CONV(3)]", "KONV(3)]", "E302"),
+    ("CONV(3)]", "CONV(kernel)]", "E301"),
+    ("CONV(3)]", "CONV(4)]", "E202"),
+    ("data digits", "data digit", "E304"),
+    ("(size = 16)", "(sice = 16)", "E303"),
+    ("(size = 16)", "(size = 8)", "E208"),
+    ("label = digit", "label = digits", "E406"),
+    ("|> standardize", "|> standardise", "E304"),
+    ("|> standardize", "|> crop(64)", "E602"),
+    ("(channels, 32, 32)", "(chanels, 32, 32)", "E301"),
+    ("(channels, 32, 32)", "(channels, 32)", "E403"),
+    ("lift p4", "lift p5", "E305"),
+    ("GCONV(3)", "GCNOV(3)", "E302"),
+    ("-> scale*width", "-> scael*width", "E301"),
+    ("-> scale*width", "-> -1", "E402"),
+    ("stride 2 |> relu", "stride 3 |> relu", "E201"),
+    ("stride 2 |> relu", "stride 2 |> rleu", "E306"),
+    ("[(1, 2), (2, 1)]", "pairs", "E301"),
+    ("project max", "project maximum", "E406"),
+    ("  flatten\n", "  flatten\n  flatten\n", "E204"),
+    ("layer h2", "layer h1", "E308"),
+    ("-> classes", "-> clases", "E301"),
+    ("-> classes", "-> 7", "E207"),
+    ("= part(both", "= prat(both", "E307"),
+    ("scale = 2)", "scael = 2)", "E303"),
+    ("first.CONV", "frist.CONV", "E501"),
+    ("first.CONV", "first.KONV", "E501"),
+    ("F-FC.w1", "F-FC.w3", "E501"),
+    ("h1.bias    ~", "h1.bias ~ normal(1)\n  h1.bias    ~", "E502"),
+    ("variance = 2", "variance = 2, std = 1", "E503"),
+    ("std = 1, fixed", "std = 1, fixd", "E303"),
+    ("epochs    = 6", "epoch = 6", "E303"),
+    ("epochs    = 6", "epochs = ten", "E301"),
+    ("fisher = exact", "fisher = exactly", "E406"),
+]
+
+
+def test_the_right_spec_is_right() -> None:
+    assert codes(RIGHT) == []
+
+
+@pytest.mark.parametrize(("right", "wrong", "code"), MISTAKES)
+def test_one_mistake_is_one_diagnostic(right: str, wrong: str, code: str) -> None:
+    assert right in RIGHT
+    assert codes(RIGHT.replace(right, wrong, 1)) == [code]
+
+
+def test_ten_mistakes_are_ten_diagnostics() -> None:
+    found = check(BAD / "ten.sym")
+    assert [one.span.line for one in found] == [2, 4, 8, 9, 10, 11, 13, 17, 18, 22]
+    assert {one.severity for one in found} == {"error"}
