@@ -1,0 +1,184 @@
+"""What a text that does not follow the grammar may have been meant to be: likely repairs at one place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+
+import attrs
+from lark import Token
+
+from symdsl.catalog.networks import NORMAL
+from symdsl.diagnostics import Fix, Span, suggest
+from symdsl.language.blots import is_note, likely
+from symdsl.language.spans import token_span
+
+STATEMENTS = frozenset({"LET", "IMPORT", "DATA", "NETWORK", "PRIOR", "SEARCH"})
+_ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "REPEAT", "PROJECT", "POOL", "FLATTEN"})
+FRESH_STARTS = STATEMENTS | _ITEMS | {"RBRACE"}
+"""Terminals that stand where something begins or ends, wherever on a line that is."""
+KEYWORDS = STATEMENTS | _ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}
+
+_MOST_CLOSED = 3
+_OPENERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
+_CLOSERS = frozenset(_OPENERS.values())
+
+_INSERTIONS = {
+    "RPAR": ")",
+    "RSQB": "]",
+    "COLON": ":",
+    "COMMA": ",",
+    "EQUAL": " =",
+    "AS": " as",
+    "TILDE": " ~",
+    "LBRACE": " {",
+    "THEN": " |>",
+    "PLUS": " +",
+    "ARROW": " ->",
+    "MISSING": "",
+}
+"""What may have been left out, likeliest first, and how it is written."""
+
+_CONFUSED = {
+    "COLON": ("EQUAL",),
+    "EQUAL": ("COLON", "TILDE"),
+    "COMPARE": ("EQUAL", "ARROW"),
+    "COMMA": ("PLUS",),
+    "ARROW": ("THEN",),
+    "THEN": ("ARROW",),
+}
+"""What a mark that does not fit may have been meant for."""
+
+
+@attrs.frozen
+class Trouble:
+    """A place where the text does not follow the grammar.
+
+    Attributes:
+        before: the tokens read so far, mended.
+        previous: the one before it in the text, if there is one.
+        token: the one that does not fit; nothing at the end of the text.
+        accepted: terminals that would have fitted.
+        begins: whether a statement, item, rule or setting was to begin here.
+        source: name of the text in spans.
+    """
+
+    before: Sequence[Token]
+    previous: Token | None
+    token: Token | None
+    accepted: Set[str]
+    begins: bool
+    source: str
+
+    @property
+    def behind(self) -> Span:
+        """Where the previous token ends, and something may have been left out."""
+        if self.previous is None:
+            return Span(self.source, 1, 1, 1, 1)
+        span = token_span(self.previous, self.source)
+        return attrs.evolve(span, line=span.end_line, column=span.end_column)
+
+
+@attrs.frozen
+class Repair:
+    """Tokens to read in place of the next `skip` ones, and what that says about the error."""
+
+    tokens: tuple[Token, ...] = ()
+    skip: int = 0
+    help: str = ""
+    fix: Fix | None = None
+
+    @property
+    def closes(self) -> bool:
+        """Whether a bracket is closed by it."""
+        return any(token.type in _CLOSERS for token in self.tokens)
+
+
+def repairs(trouble: Trouble) -> Iterator[Repair]:
+    """What may have been meant, likeliest first."""
+    token = trouble.token
+    if token is not None:
+        yield from _replacements(trouble, token)
+    bracket = open_bracket(trouble.before)
+    if bracket is not None and bracket.doubtful and "COMMA" in trouble.accepted:
+        yield _insertion(trouble, ["COMMA", "MISSING", bracket.closer], _INSERTIONS[bracket.closer])
+    for kind, written in _INSERTIONS.items():
+        if kind in trouble.accepted and _may_precede(kind, token):
+            yield _insertion(trouble, [kind], written)
+    if "RBRACE" in trouble.accepted and (token is None or token.type in STATEMENTS):
+        for depth in range(1, _MOST_CLOSED + 1):
+            yield _insertion(trouble, ["RBRACE"] * depth, "\n}" * depth)
+    if token is not None and _may_leave_out(trouble, token):
+        yield Repair(skip=1)
+
+
+def misspelt(token: Token, accepted: Set[str]) -> str | None:
+    """The word of the language that a name is near to, if there is one that fits."""
+    return suggest(token, [kind.lower() for kind in accepted & KEYWORDS]) if token.type == "NAME" else None
+
+
+@attrs.frozen
+class Bracket:
+    """A bracket that is not closed, and what closes it.
+
+    Attributes:
+        token: the bracket.
+        closer: the terminal that closes it.
+        doubtful: whether it may have been meant to close before others inside it, so that what it holds is unknown.
+    """
+
+    token: Token
+    closer: str
+    doubtful: bool
+
+
+def open_bracket(tokens: Sequence[Token]) -> Bracket | None:
+    """The last bracket that is not closed."""
+    closed, nested = 0, False
+    for index in reversed(range(len(tokens))):
+        token = tokens[index]
+        if token.type in _OPENERS and not closed:
+            called = index > 0 and tokens[index - 1].type in ("NAME", "KIND")
+            return Bracket(token, _OPENERS[token.type], nested and not called)
+        closed += (token.type in _CLOSERS) - (token.type in _OPENERS)
+        nested |= token.type in _CLOSERS
+    return None
+
+
+def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
+    near = misspelt(token, trouble.accepted)
+    if near is not None:
+        fix = Fix(f"replace by `{near}`", token_span(token, trouble.source), near)
+        yield Repair((_instead(token, near.upper(), near),), 1, f"did you mean `{near}`?", fix)
+    together = trouble.previous is not None and trouble.previous.line == token.line
+    if together and token.type in KEYWORDS and "NAME" in trouble.accepted:
+        help = f"`{token}` is a word of the language: choose another name"
+        yield Repair((_instead(token, "NAME", str(token)),), 1, help)
+    others = (*likely(token), "MISSING") if token.type == "UNREADABLE" else _CONFUSED.get(token.type, ())
+    for kind in others:
+        if kind in trouble.accepted:
+            yield Repair((_instead(token, kind, _INSERTIONS.get(kind, "").strip() or str(token)),), 1)
+
+
+def _instead(token: Token, kind: str, written: str) -> Token:
+    return Token.new_borrow_pos(kind, written, token)
+
+
+def _insertion(trouble: Trouble, kinds: Sequence[str], written: str) -> Repair:
+    """Tokens to put in, and how a user would write what they stand for."""
+    end, text = trouble.behind, written.strip()
+    tokens = tuple(Token(kind, text, 0, end.line, end.column, end.line, end.column) for kind in kinds)
+    return Repair(tokens, fix=Fix(f"insert `{text}`", end, written) if written else None)
+
+
+def _may_precede(kind: str, token: Token | None) -> bool:
+    """Whether putting this in before a token is a likely guess."""
+    if kind == "TILDE":
+        return token == NORMAL.name
+    return kind not in ("PLUS", "THEN") or (token is not None and token.type in ("NAME", "KIND"))
+
+
+def _may_leave_out(trouble: Trouble, token: Token) -> bool:
+    """Whether a token alone may be too much; what begins something is not, and behind a `~` is no selector."""
+    if token.type == "RBRACE" or is_note(token):
+        return True
+    return not trouble.begins and token.type not in FRESH_STARTS | {"TILDE"}
