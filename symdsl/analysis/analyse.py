@@ -169,7 +169,7 @@ def _parameters(template: ast.Network, call: ast.Call, scope: Scope) -> dict[str
     values: dict[str, Located | None] = {}
     places: dict[str, Span] = {}
     for index, argument in enumerate(call.arguments or ()):
-        name = _parameter(index, argument, tuple(parameters), call, scope)
+        name = _parameter(index, argument, tuple(parameters), template.name, scope)
         value = evaluate(argument.value, scope)
         if name in values:
             notes = [(places[name], "first time")]
@@ -182,18 +182,21 @@ def _parameters(template: ast.Network, call: ast.Call, scope: Scope) -> dict[str
     return values
 
 
-def _parameter(index: int, argument: ast.Argument, names: Sequence[str], call: ast.Call, scope: Scope) -> str | None:
+def _parameter(
+    index: int, argument: ast.Argument, names: Sequence[str], template: ast.Word, scope: Scope
+) -> str | None:
     if argument.name is not None:
         if argument.name.text in names:
             return argument.name.text
         name = argument.name
-        where = f" of `{call.name.text}`"
+        where = f" of `{template.text}`"
         unknown("E303", "parameter", name.text, name.span, names, scope.collector, where)
         return None
     if index < len(names):
         return names[index]
-    message = f"`{call.name.text}` has {len(names)} parameters, found one more"
-    scope.collector.report("E403", argument.span, message, label="one too many")
+    message = f"`{template.text}` has {len(names)} parameter{'' if len(names) == 1 else 's'}, found one more"
+    notes = [(template.span, "defined here")]
+    scope.collector.report("E403", argument.span, message, label="one too many", notes=notes)
     return None
 
 

@@ -87,6 +87,7 @@ def check_search(search: Search, spans: Mapping[str, Span], place: Span, collect
     first = search.burnin + search.every
     if first <= search.epochs:
         return
-    span = next((spans[key] for key in ("epochs", "burnin", "every") if key in spans), place)
+    given = [spans[key] for key in ("epochs", "burnin", "every") if key in spans] or [place]
     message = f"the search ends after epoch {search.epochs}, before its first evidence step at epoch {first}"
-    collector.report("W104", span, message, help="raise `epochs`, or lower `burnin` or `every`")
+    notes = [(span, "sets when the first step comes") for span in given[1:]]
+    collector.report("W104", given[0], message, help="raise `epochs`, or lower `burnin` or `every`", notes=notes)

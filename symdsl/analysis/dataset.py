@@ -39,8 +39,8 @@ def analyse_data(node: ast.Data, scope: Scope) -> DataFacts | None:
     source = _step(node.steps[0], _SOURCE_SIGNATURES, "data source", scope)
     transforms = [_step(step, _TRANSFORM_SIGNATURES, "transform", scope) for step in node.steps[1:]]
     outline = None if source is None else _outline(source, scope)
-    for transform in transforms:
-        outline = _applied(transform, outline, scope)
+    for transform, before in zip(transforms, (source, *transforms), strict=False):
+        outline = _applied(transform, outline, before, scope)
     known = tuple(step for step in transforms if step is not None)
     if source is None or outline is None or len(known) < len(transforms):
         return None
@@ -72,11 +72,13 @@ def _outline(source: Step, scope: Scope) -> Outline | None:
         return None
 
 
-def _applied(step: Step | None, outline: Outline | None, scope: Scope) -> Outline | None:
-    if step is None or outline is None:
+def _applied(step: Step | None, outline: Outline | None, before: Step | None, scope: Scope) -> Outline | None:
+    if step is None or outline is None or before is None:
         return None
     try:
         return TRANSFORMS[step.name].apply(outline, dict(step.arguments))
     except MisfitError as error:
-        scope.collector.report("E602", step.span, str(error))
+        shape = f"{outline.channels}x{outline.height}x{outline.width}"
+        notes = [(before.span, f"delivers {outline.train} training examples of {shape}")]
+        scope.collector.report("E602", step.span, str(error), notes=notes)
         return None
