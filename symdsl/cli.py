@@ -204,11 +204,13 @@ def fmt(specs: tuple[Path, ...], check_only: bool, as_diff: bool) -> None:
 def _layouts(path: Path) -> tuple[str, str]:
     """The text of a spec as it is, and in canonical layout."""
     from symdsl.language.formatter import format_text
-    from symdsl.language.imports import decoded, read_text
+    from symdsl.language.imports import LARGEST, decoded, read_text
 
     collector = Collector()
     piped, source = path == _STDIN, "<stdin>" if path == _STDIN else str(path)
-    text = decoded(sys.stdin.buffer.read(), source, collector) if piped else read_text(path, source, collector)
+    text = (
+        decoded(sys.stdin.buffer.read(LARGEST + 1), source, collector) if piped else read_text(path, source, collector)
+    )
     collector.raise_errors()
     assert text is not None, "without a text there is an error"
     return text, format_text(text, source)

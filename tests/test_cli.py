@@ -22,6 +22,7 @@ from processes import output_of, started
 from symdsl import runner, spec
 from symdsl.analysis.facts import Layer
 from symdsl.cli import main
+from symdsl.language.imports import LARGEST
 from symdsl.progress import Silent
 from symdsl.runs import RunFolder, checkpoint
 
@@ -303,6 +304,13 @@ def test_new_never_overwrites(tiny: Path) -> None:
 
 
 # fmt
+
+
+def test_fmt_refuses_what_is_too_large_without_reading_on(tiny: Path) -> None:
+    done = CliRunner().invoke(main, ["fmt", "-"], input=b" " * (LARGEST + 2))
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert f"error[E103]: `<stdin>` has more than {LARGEST} bytes" in done.stderr
+
 
 MESSY, TIDY = "let  a=1 // one\n", "let a = 1  // one\n"
 

@@ -12,6 +12,7 @@ from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Candidate, Facts, Layer, Network, Node, ParameterTensor, Search
 from symdsl.analysis.lets import check_unused_lets, settle_lets
+from symdsl.analysis.library import check_templates
 from symdsl.analysis.names import Definitions, Scope, define, hidden, unique, unknown
 from symdsl.analysis.priors import Rules, read_rules
 from symdsl.analysis.search import analyse_search
@@ -105,6 +106,7 @@ def _examine(program: ast.Program, collector: Collector) -> _Examined:
     settle_lets(scope, definitions.data)
     data = dataset.facts()
     walked, title = _network(definitions, scope, data)
+    check_templates(_idle(definitions), scope)
     rules = read_rules(definitions.priors, scope)
     search = analyse_search(definitions.search, program.span, scope)
     return _Examined(definitions, scope, data, walked, title, rules, search)
@@ -161,6 +163,13 @@ def _network(definitions: Definitions, scope: Scope, found: DataFacts | None) ->
         return Walk(), node.name.text
     local = _parameters(template, node.template, scope)
     return walk(attrs.evolve(template, name=node.name), scope.inside(local), data), node.name.text
+
+
+def _idle(definitions: Definitions) -> list[ast.Network]:
+    """The networks that wait for parameters, but are not instantiated."""
+    node = definitions.network
+    called = node.template.name.text if isinstance(node, ast.Instance) else None
+    return [one for name, one in definitions.templates.items() if one.parameters and name != called]
 
 
 def _parameters(template: ast.Network, call: ast.Call, scope: Scope) -> dict[str, Located | None]:

@@ -39,23 +39,25 @@ class Order:
 
     Attributes:
         names: all of them.
-        circular: names that need themselves, directly or by way of others; one for each circle that was met.
+        circles: for each circle that was met a name that needs itself, and the others by way of which it does.
     """
 
     names: tuple[str, ...]
-    circular: frozenset[str]
+    circles: Mapping[str, tuple[str, ...]]
 
 
 def order(needs: Mapping[str, Iterable[str]]) -> Order:
     """Order names by what they need; without recursion, however long the chains are."""
     done: dict[str, None] = {}
-    circular: set[str] = set()
+    circles: dict[str, tuple[str, ...]] = {}
     for name in needs:
-        _visit(name, needs, done, circular)
-    return Order(tuple(done), frozenset(circular))
+        _visit(name, needs, done, circles)
+    return Order(tuple(done), circles)
 
 
-def _visit(root: str, needs: Mapping[str, Iterable[str]], done: dict[str, None], circular: set[str]) -> None:
+def _visit(
+    root: str, needs: Mapping[str, Iterable[str]], done: dict[str, None], circles: dict[str, tuple[str, ...]]
+) -> None:
     path: dict[str, Iterator[str]] = {} if root in done else {root: iter(needs[root])}
     while path:
         name, rest = next(reversed(path.items()))
@@ -64,6 +66,7 @@ def _visit(root: str, needs: Mapping[str, Iterable[str]], done: dict[str, None],
             done[name] = None
             del path[name]
         elif following in path:
-            circular.add(following)
+            way = list(path)
+            circles.setdefault(following, tuple(way[way.index(following) + 1 :]))
         else:
             path[following] = iter(needs[following])

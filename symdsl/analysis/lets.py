@@ -17,8 +17,8 @@ def settle_lets(scope: Scope, data: ast.Data | None) -> None:
     for called in needs.values():
         called += [name for name in of_data if not scope.builtins.keys().isdisjoint(called)]
     settled = order(needs)
-    for name in sorted(settled.circular):
-        scope.refuse(name)
+    for name in sorted(settled.circles):
+        scope.refuse(name, settled.circles[name])
     for name in settled.names:
         scope.let(ast.Word(name, scope.lets[name].name.span))
 

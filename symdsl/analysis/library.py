@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from symdsl.analysis.checks import check_comments
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.lets import check_unused_lets, settle_lets
@@ -26,11 +28,15 @@ def check_library(program: ast.Program, collector: Collector) -> None:
     incomplete = hidden("let", gaps_of(program))
     scope = Scope(collector, lets, evaluate, {"classes": _unknown, "channels": _unknown}, incomplete=incomplete)
     settle_lets(scope, None)
-    for network in networks.values():
-        if isinstance(network, ast.Network):
-            walk(network, scope.inside(_defaults(network, scope)), None)
+    check_templates([one for one in networks.values() if isinstance(one, ast.Network)], scope)
     check_unused_lets(scope)
     check_comments(program.comments, collector)
+
+
+def check_templates(networks: Iterable[ast.Network], scope: Scope) -> None:
+    """Report what is wrong with networks that nothing instantiates, whatever their parameters will be."""
+    for network in networks:
+        walk(network, scope.inside(_defaults(network, scope)), None)
 
 
 def _unknown() -> None:

@@ -207,9 +207,10 @@ class Scope:
             return self.let(name)
         return self.builtins[name.text]()
 
-    def refuse(self, name: str) -> None:
-        """Report a `let` that is defined by itself, and let its value be unknown."""
-        self.collector.report("E309", self.lets[name].name.span, f"`{name}` is defined by itself")
+    def refuse(self, name: str, others: Sequence[str] = ()) -> None:
+        """Report a `let` that is defined by itself, and let its value be unknown; `others` lie on the way."""
+        notes = [(self.lets[other].name.span, "by way of this one") for other in others[:_MOST_LISTED]]
+        self.collector.report("E309", self.lets[name].name.span, f"`{name}` is defined by itself", notes=notes)
         self._known[name] = None
 
     def let(self, name: ast.Word) -> Located | None:

@@ -41,7 +41,11 @@ def read_text(path: Path, source: str, collector: Collector) -> str | None:
 
 def decoded(content: bytes, source: str, collector: Collector) -> str | None:
     """The text of a spec that came without a file, or nothing and a diagnostic."""
-    return _decoded(content, Path(source), Span(source, 1, 1, 1, 2), collector)
+    span = Span(source, 1, 1, 1, 2)
+    if len(content) > LARGEST:
+        collector.report("E103", span, f"`{source}` has more than {LARGEST} bytes")
+        return None
+    return _decoded(content, Path(source), span, collector)
 
 
 def inline(text: str, source: str, path: Path | None, collector: Collector) -> ast.Program | None:
