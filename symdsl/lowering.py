@@ -41,8 +41,10 @@ def _conv(layer: facts.Layer, candidate: facts.Candidate, scale: float, generato
     return nn.Conv(layer.in_shape.planes, layer.out_shape.planes, kernel, layer.stride, scale, generator)
 
 
-GROUP_FACTORS: dict[str, type[nn.GroupConv] | type[nn.PointwiseGroupConv]] = {
+GROUP_FACTORS: dict[str, Callable[..., nn.GroupPath]] = {
     "full": nn.GroupConv,
+    "separable": nn.SeparableGroupConv,
+    "depthwise": nn.DepthwiseGroupConv,
     "pointwise": nn.PointwiseGroupConv,
 }
 """The module of each factor of GCONV."""
@@ -50,8 +52,9 @@ GROUP_FACTORS: dict[str, type[nn.GroupConv] | type[nn.PointwiseGroupConv]] = {
 
 def _group_conv(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
     module = GROUP_FACTORS[cast(str, candidate.argument("factor"))]
-    group, kernel = GROUPS[layer.in_shape.group], cast(int, candidate.argument("k"))
-    return module(layer.in_shape.channels, layer.out_shape.channels, group, kernel, layer.stride, scale, generator)
+    group, kernel = GROUPS[cast(str, candidate.argument("group"))], cast(int, candidate.argument("k"))
+    channels, lifted = (layer.in_shape.channels, layer.out_shape.channels), GROUPS[layer.in_shape.group]
+    return module(*channels, group, kernel, layer.stride, scale, generator, lifted)
 
 
 PATHS: dict[str, PathBuilder] = {

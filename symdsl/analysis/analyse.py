@@ -224,7 +224,7 @@ def _default(parameter: ast.Parameter, call: ast.Call, scope: Scope) -> Located 
 def _finished(draft: Draft, rules: Rules) -> Node:
     if not isinstance(draft, LayerDraft):
         return draft
-    preserved = [candidate.kind.preserves(draft.site) for candidate in draft.candidates]
+    preserved = [candidate.kind.preserves(draft.site, candidate.arguments) for candidate in draft.candidates]
     named = zip(draft.candidate_names, draft.candidates, preserved, strict=True)
     return Layer(
         name=draft.name,

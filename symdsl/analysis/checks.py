@@ -9,7 +9,7 @@ from symdsl.analysis.drafts import LayerDraft
 from symdsl.analysis.facts import FactorSize, Layer, Lift, Network, Node, Search
 from symdsl.analysis.names import Scope
 from symdsl.diagnostics import Collector, Span
-from symdsl.groups import GROUPS
+from symdsl.groups import GROUPS, QUARTER_TURNS
 from symdsl.language import ast
 
 _MOST_PARAMETERS = 10**10
@@ -38,9 +38,10 @@ def check_twins(layers: Sequence[LayerDraft], collector: Collector) -> None:
     for layer in layers:
         first: dict[str, Span] = {}
         for candidate in layer.candidates:
-            span = first.setdefault(candidate.label, candidate.span)
+            label = layer.label(candidate)
+            span = first.setdefault(label, candidate.span)
             if span != candidate.span:
-                message = f"`{layer.name}` has the candidate `{candidate.label}` twice"
+                message = f"`{layer.name}` has the candidate `{label}` twice"
                 collector.report("W101", candidate.span, message, label="again", notes=[(span, "first")])
 
 
@@ -64,7 +65,8 @@ def _check_group(node: Node, collector: Collector) -> None:
         return
     group, shape = GROUPS[node.out_shape.group], node.in_shape
     if group.needs_square and shape.height != shape.width:
-        message = f"{group.moves} do not map a {shape.height}x{shape.width} image to itself: `{group.name}` is broken"
+        size, left = f"{shape.height}x{shape.width}", " and ".join(group.on(shape.height, shape.width).movements)
+        message = f"{QUARTER_TURNS} do not map a {size} image to itself: of `{group.name}`, only {left} are left"
         collector.report("W103", node.span, message, help="make the image square with `pad` or `crop`")
 
 

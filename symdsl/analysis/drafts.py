@@ -30,11 +30,6 @@ class CandidateDraft:
     prior: Prior | None
     span: Span
 
-    @property
-    def label(self) -> str:
-        """The kind with its arguments."""
-        return label(self.kind, self.arguments)
-
 
 @attrs.frozen
 class LayerDraft:
@@ -53,11 +48,15 @@ class LayerDraft:
         """What its candidates read and write."""
         return Site(self.in_shape, self.out_shape)
 
+    def label(self, candidate: CandidateDraft) -> str:
+        """The kind of one of its candidates with its arguments."""
+        return label(candidate.kind, candidate.arguments, self.site)
+
     @property
     def candidate_names(self) -> tuple[str, ...]:
         """One name a candidate: the kind; with arguments where the layer has the kind twice; numbered if need be."""
         kinds = [candidate.kind.name for candidate in self.candidates]
-        names = [one.label if kinds.count(one.kind.name) > 1 else one.kind.name for one in self.candidates]
+        names = [self.label(one) if kinds.count(one.kind.name) > 1 else one.kind.name for one in self.candidates]
         return tuple(_numbered(names, index) for index in range(len(names)))
 
 

@@ -11,7 +11,7 @@ import attrs
 from symdsl.analysis.drafts import CandidateDraft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate, given
 from symdsl.analysis.facts import Prior
-from symdsl.analysis.kinds import KINDS, Arguments, label
+from symdsl.analysis.kinds import KINDS, Arguments, completed
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
 from symdsl.analysis.values import Applied, describe
@@ -61,19 +61,19 @@ class Reach:
 
     rule: ast.Rule
     prior: Prior
-    label: str | None
+    asked: Arguments | None
 
     def specificity(self) -> int:
         """How much is spelt out, over all parts: 0 for `*`, 1 with a `*` in it, 2 for a name, 3 with arguments."""
         return sum(_specificity(part) for part in self.rule.selector)
 
-    def hits(self, layer: str, candidate: str, label: str, tensor: str) -> bool:
+    def hits(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> bool:
         """Whether the rule is about this tensor."""
         patterns = self.rule.selector
-        if self.label is not None and self.label != label:
+        names = (layer.name, candidate, tensor)[: len(patterns)]
+        if not all(matches(pattern.text, name) for pattern, name in zip(patterns, names, strict=True)):
             return False
-        names = (layer, candidate, tensor)[: len(patterns)]
-        return all(matches(pattern.text, name) for pattern, name in zip(patterns, names, strict=True))
+        return self.asked is None or completed(KINDS[candidate], self.asked, layer.site) == arguments
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -99,12 +99,12 @@ class Rules:
 
     def of(self, layer: LayerDraft, candidate: CandidateDraft, tensor: str) -> Prior:
         """The prior of a candidate's tensor."""
-        found = self._best(layer.name, candidate.kind.name, candidate.label, tensor)
+        found = self._best(layer, candidate.kind.name, candidate.arguments, tensor)
         return candidate.prior or found or DEFAULT
 
     def of_bias(self, layer: LayerDraft) -> Prior:
         """The prior of a layer's bias."""
-        return self._best(layer.name, BIAS, BIAS, BIAS) or DEFAULT
+        return self._best(layer, BIAS, {}, BIAS) or DEFAULT
 
     def report_idle(self, walked: Walk) -> None:
         """Report the rules that no tensor asked for so far was about, but for those that a mended network may need."""
@@ -112,14 +112,14 @@ class Rules:
             if index not in self.hit:
                 self._report_idle(reach, walked)
 
-    def _best(self, layer: str, candidate: str, label: str, tensor: str) -> Prior | None:
-        hits = [index for index, one in enumerate(self.reaches) if one.hits(layer, candidate, label, tensor)]
+    def _best(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> Prior | None:
+        hits = [index for index, one in enumerate(self.reaches) if one.hits(layer, candidate, arguments, tensor)]
         self.hit.update(hits)
         if not hits:
             return None
         highest = max(self.reaches[index].specificity() for index in hits)
         first, *others = [self.reaches[index] for index in hits if self.reaches[index].specificity() == highest]
-        path = f"{layer}.{candidate}" if candidate == BIAS else f"{layer}.{candidate}.{tensor}"
+        path = f"{layer.name}.{candidate}" if candidate == BIAS else f"{layer.name}.{candidate}.{tensor}"
         for other in others:
             self._report_tie(first, other, path)
         return first.prior
@@ -176,14 +176,14 @@ def _reach(rule: ast.Rule, scope: Scope) -> Reach | None:
     asked = rule.selector[1]
     if asked.arguments is None:
         return None if prior is None or misplaced else Reach(rule, prior, None)
-    wanted = _label(asked, scope)
+    wanted = _arguments(asked, scope)
     return None if prior is None or wanted is None or misplaced else Reach(rule, prior, wanted)
 
 
-def _label(part: ast.Pattern, scope: Scope) -> str | None:
+def _arguments(part: ast.Pattern, scope: Scope) -> Arguments | None:
     if part.text not in KINDS:
         unknown("E302", "kind", part.text, part.span, KINDS, scope.collector)
         return None
     kind = KINDS[part.text]
-    bound = bind(kind.signature, given(part.arguments or (), scope), part.span, scope)
-    return None if bound is None else label(kind, cast("Arguments", bound))
+    arguments = given(part.arguments or (), scope)
+    return cast("Arguments | None", bind(kind.signature, arguments, part.span, scope))

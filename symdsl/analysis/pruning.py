@@ -143,7 +143,7 @@ def _rules(layer: Layer) -> Iterable[ast.Rule]:
 def _pattern(candidate: Candidate, layer: Layer) -> ast.Pattern:
     alone = [one.kind for one in layer.candidates].count(candidate.kind) == 1
     parameters = KINDS[candidate.kind].signature.names
-    given = {name: value for name, value in candidate.arguments if name in parameters and name != "group"}
+    given = {name: value for name, value in candidate.arguments if name in parameters}
     return ast.Pattern(candidate.kind, None if alone else _call(candidate.kind, given).arguments)
 
 

@@ -436,5 +436,5 @@ class _Walker:
             label=refusal.label,
             help=refusal.help.replace("{line}", line),
             notes=notes,
-            fix=Fix("lift the input", end, "\n  lift p4") if refusal.lift else None,
+            fix=Fix("lift the input", end, f"\n  lift {refusal.lift}") if refusal.lift else None,
         )

@@ -16,7 +16,7 @@ from symdsl.curvature.convolution import (
     plane_gradients,
     summed_plane_gradients,
 )
-from symdsl.nn.group_convolution import GroupConv, PointwiseGroupConv
+from symdsl.nn.group_convolution import GroupConv, GroupPath, PointwiseGroupConv
 
 
 def group_inputs(path: GroupConv, inputs: Tensor) -> Tensor:
@@ -27,7 +27,7 @@ def group_inputs(path: GroupConv, inputs: Tensor) -> Tensor:
     """
     size = path.order * path.kernel**2
     shared = patch_moment(inputs, path.kernel, path.stride).unflatten(0, (-1, size)).unflatten(2, (-1, size))
-    total = _sum(shared[:, back][..., back] for back in map(torch.argsort, path.moves()))
+    total = summed(shared[:, back][..., back] for back in map(torch.argsort, path.moves()))
     return total.flatten(2).flatten(0, 1).unsqueeze(0)
 
 
@@ -45,11 +45,11 @@ def pointwise_inputs(path: PointwiseGroupConv, inputs: Tensor) -> Tensor:
         turned: Tensor = moment.unflatten(0, (-1, taps)).unflatten(2, (-1, taps))[:, back][..., back]
         return turned
 
-    total = _sum(turned_back(g, torch.argsort(move)) for g, move in enumerate(path.taps))
+    total = summed(turned_back(g, torch.argsort(move)) for g, move in enumerate(path.taps))
     return total.flatten(2).flatten(0, 1).unsqueeze(0)
 
 
-def group_gradients(path: GroupConv | PointwiseGroupConv, gradients: Tensor) -> Tensor:
+def group_gradients(path: GroupPath, gradients: Tensor) -> Tensor:
     """Mean over elements and positions of sum_n g g^T: `[n, C' |G|, row, column] -> [1, C', C']`."""
     return plane_gradients(_by_channel(path, gradients))
 
@@ -61,30 +61,32 @@ def summed_group_inputs(path: GroupConv, inputs: Tensor) -> Tensor:
         `[1, C |G| S^2, C |G| S^2]`.
     """
     shared = patch_sums(inputs, path.kernel, path.stride).unflatten(1, (-1, path.order)).flatten(2)
-    a = _sum(shared[..., torch.argsort(move)] for move in path.moves())
-    return moment_of_sums(a.flatten(1), _uses(path, inputs))
+    a = summed(shared[..., torch.argsort(move)] for move in path.moves())
+    return moment_of_sums(a.flatten(1), uses(path, inputs))
 
 
 def summed_pointwise_inputs(path: PointwiseGroupConv, inputs: Tensor) -> Tensor:
     """As `summed_group_inputs` for the pointwise factor, `[1, C S^2, C S^2]`."""
     by_element = patch_sums(inputs, path.kernel, path.stride).unflatten(1, (-1, path.order))
-    a = _sum(by_element[:, :, g, torch.argsort(move)] for g, move in enumerate(path.taps))
-    return moment_of_sums(a.flatten(1), _uses(path, inputs))
+    a = summed(by_element[:, :, g, torch.argsort(move)] for g, move in enumerate(path.taps))
+    return moment_of_sums(a.flatten(1), uses(path, inputs))
 
 
-def summed_group_gradients(path: GroupConv | PointwiseGroupConv, gradients: Tensor) -> Tensor:
+def summed_group_gradients(path: GroupPath, gradients: Tensor) -> Tensor:
     """(1/R) sum_n g g^T, g summed over elements and positions: `[n, C' |G|, row, column] -> [1, C', C']`."""
     return summed_plane_gradients(_by_channel(path, gradients))
 
 
-def _sum(terms: Iterable[Tensor]) -> Tensor:
+def summed(terms: Iterable[Tensor]) -> Tensor:
+    """The sum of at least one tensor."""
     return reduce(add, terms)
 
 
-def _by_channel(path: GroupConv | PointwiseGroupConv, gradients: Tensor) -> Tensor:
+def _by_channel(path: GroupPath, gradients: Tensor) -> Tensor:
     n, _, rows, columns = gradients.shape
     return gradients.reshape(n, -1, path.order * rows, columns)
 
 
-def _uses(path: GroupConv | PointwiseGroupConv, inputs: Tensor) -> float:
+def uses(path: GroupPath, inputs: Tensor) -> float:
+    """|G| T: elements times kept positions."""
     return path.order * inputs.shape[2] * inputs.shape[3] / path.stride**2

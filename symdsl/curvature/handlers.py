@@ -16,6 +16,22 @@ from symdsl.curvature.convolution import (
     summed_plane_gradients,
 )
 from symdsl.curvature.factored import input_planes, mixed_gradients, output_planes, position_gradients
+from symdsl.curvature.factored_group_convolution import (
+    channel_inputs,
+    element_inputs,
+    filter_gradients,
+    filter_inputs,
+    mixing_inputs,
+    slot_gradients,
+    space_inputs,
+    summed_channel_inputs,
+    summed_element_inputs,
+    summed_filter_gradients,
+    summed_filter_inputs,
+    summed_mixing_inputs,
+    summed_slot_gradients,
+    summed_space_inputs,
+)
 from symdsl.curvature.fully_connected import fully_connected_gradients, fully_connected_inputs
 from symdsl.curvature.group_convolution import (
     group_gradients,
@@ -28,12 +44,14 @@ from symdsl.curvature.group_convolution import (
 from symdsl.nn import (
     BIAS,
     Conv,
+    DepthwiseGroupConv,
     FactoredFullyConnected,
     FullyConnected,
     GroupConv,
     Path,
     PointwiseGroupConv,
     RelaxedLayer,
+    SeparableGroupConv,
 )
 
 Sharing = Literal["expand", "reduce"]
@@ -79,6 +97,25 @@ class Handler:
         return self.expand if sharing == "expand" else self.reduce
 
 
+Right = Callable[[Any, Tensor], Tensor]
+
+
+def _mixing(expand: Right, reduce: Right) -> Handler:
+    """The handler of a tensor of a group convolution that gives all output channels of an element and position."""
+    return Handler(
+        expand=Factors(expand, lambda path, inputs, gradients: group_gradients(path, gradients)),
+        reduce=Factors(reduce, lambda path, inputs, gradients: summed_group_gradients(path, gradients)),
+    )
+
+
+def _slotted(expand: Right, reduce: Right) -> Handler:
+    """The handler of a tensor of a group convolution that gives one number of a channel of its own."""
+    return Handler(
+        expand=Factors(expand, lambda path, inputs, gradients: slot_gradients(path, gradients)),
+        reduce=Factors(reduce, lambda path, inputs, gradients: summed_slot_gradients(path, gradients)),
+    )
+
+
 HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
     FullyConnected: {
         "w": Handler.unshared(
@@ -108,21 +145,21 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
             left=lambda path, inputs, gradients: mixed_gradients(gradients),
         ),
     },
-    GroupConv: {
-        "w": Handler(
-            expand=Factors(group_inputs, lambda path, inputs, gradients: group_gradients(path, gradients)),
+    GroupConv: {"w": _mixing(group_inputs, summed_group_inputs)},
+    PointwiseGroupConv: {"w": _mixing(pointwise_inputs, summed_pointwise_inputs)},
+    SeparableGroupConv: {
+        "w1": _mixing(mixing_inputs, summed_mixing_inputs),
+        "w2": Handler(
+            expand=Factors(filter_inputs, lambda path, inputs, gradients: filter_gradients(path, gradients)),
             reduce=Factors(
-                summed_group_inputs, lambda path, inputs, gradients: summed_group_gradients(path, gradients)
+                summed_filter_inputs, lambda path, inputs, gradients: summed_filter_gradients(path, gradients)
             ),
-        )
+        ),
     },
-    PointwiseGroupConv: {
-        "w": Handler(
-            expand=Factors(pointwise_inputs, lambda path, inputs, gradients: group_gradients(path, gradients)),
-            reduce=Factors(
-                summed_pointwise_inputs, lambda path, inputs, gradients: summed_group_gradients(path, gradients)
-            ),
-        )
+    DepthwiseGroupConv: {
+        "w0": _mixing(channel_inputs, summed_channel_inputs),
+        "w1": _slotted(element_inputs, summed_element_inputs),
+        "w2": _slotted(space_inputs, summed_space_inputs),
     },
     RelaxedLayer: {
         BIAS: Handler.unshared(

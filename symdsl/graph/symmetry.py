@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import attrs
 
-from symdsl.analysis.facts import Flatten, Layer, Lift, Node, Shape
+from symdsl.analysis.facts import Flatten, Layer, Lift, Node
+from symdsl.analysis.kinds import TRANSLATIONS
+from symdsl.analysis.symmetry import followed
 from symdsl.graph.build import chain
-from symdsl.groups import GROUPS
+from symdsl.groups import GROUPS, TRIVIAL, Group
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import networkx as nx
 
-TRANSLATIONS = "translations"
+Movements = tuple[str, ...]
 
 
 @attrs.frozen
@@ -43,42 +48,93 @@ def strict_symmetry(graph: nx.DiGraph[str]) -> Symmetry:
 
     A movement becomes an invariance when the map it moves has shrunk to one position (and, for a group's movements,
     is no longer lifted); what comes later cannot undo that. Any other movement is lost at the first layer without a
-    candidate that follows it, or at a `flatten` that keeps positions or group elements apart.
+    candidate that follows it along with all that the network keeps, or at a `flatten` that keeps positions or group
+    elements apart. Where layers disagree on subgroups, the network keeps the largest that all of them can follow.
     """
-    nodes = chain(graph)
-    alive = _movements(nodes)
-    invariant: list[str] = []
-    lost: list[tuple[str, str]] = []
-    for node in nodes:
-        broken = _broken(node, alive)
-        lost += [(movement, _reason(node)) for movement in broken]
-        settled = [movement for movement in alive if movement not in broken and _settles(movement, node.out_shape)]
-        invariant += settled
-        alive = tuple(movement for movement in alive if movement not in broken and movement not in settled)
-    return Symmetry(tuple(invariant), alive, tuple(lost))
+    course = _Course(chain(graph))
+    group = next((GROUPS[node.out_shape.group] for node in course.nodes if isinstance(node, Lift)), GROUPS[TRIVIAL])
+    kept = next(option for option in _options(group) if course.first_break(option) is None)
+    lost = [word for word in (TRANSLATIONS, *group.movements) if not followed([word]) <= followed(kept)]
+    return Symmetry(
+        invariant=course.settling(kept),
+        equivariant=tuple(movement for movement in kept if movement not in course.settling(kept)),
+        lost=course.losses(kept, lost),
+    )
 
 
-def _movements(nodes: tuple[Node, ...]) -> tuple[str, ...]:
-    lifted = [GROUPS[node.out_shape.group].moves for node in nodes if isinstance(node, Lift)]
-    return (TRANSLATIONS, *lifted)
+def _options(group: Group) -> Iterator[Movements]:
+    """What a network might preserve, the best first."""
+    for translations in ((TRANSLATIONS,), ()):
+        for subgroup in group.subgroups():
+            yield (*translations, *subgroup.movements)
 
 
-def _broken(node: Node, alive: tuple[str, ...]) -> tuple[str, ...]:
-    if isinstance(node, Flatten):
-        return tuple(movement for movement in alive if not _settles(movement, node.in_shape))
-    if isinstance(node, Layer):
-        kept = max((set(candidate.preserves) & set(alive) for candidate in node.candidates), key=len, default=set())
-        return tuple(movement for movement in alive if movement not in kept)
-    return ()
+class _Course:
+    """The nodes of a network, and how far along them a movement has to be followed."""
+
+    def __init__(self, nodes: tuple[Node, ...]) -> None:
+        self.nodes = nodes
+        shrunk = [index for index, node in enumerate(nodes) if node.out_shape.positions == 1]
+        projected = [index for index in shrunk if nodes[index].out_shape.order == 1]
+        self._translations_end = min(shrunk, default=len(nodes))
+        self._group_ends = min(projected, default=len(nodes))
+
+    def _end(self, movement: str) -> int:
+        """Index of the first node whose map the movement leaves as it is."""
+        return self._translations_end if movement == TRANSLATIONS else self._group_ends
+
+    def settling(self, movements: Movements) -> Movements:
+        """Those that become invariances, in the order in which they do."""
+        return tuple(sorted((one for one in movements if self._end(one) < len(self.nodes)), key=self._end))
+
+    def first_break(self, movements: Movements) -> int | None:
+        """Index of the first node that cannot follow all those movements that have not settled before it."""
+        return next(
+            (index for index, node in enumerate(self.nodes) if _breaks(node, self._alive(movements, index))), None
+        )
+
+    def _alive(self, movements: Movements, index: int) -> Movements:
+        return tuple(movement for movement in movements if self._end(movement) >= index)
+
+    def losses(self, kept: Movements, lost: list[str]) -> tuple[tuple[str, str], ...]:
+        """Where and why each lost movement cannot be kept beside the others, in the order of the network."""
+        breaks = {movement: self.first_break((*kept, movement)) for movement in lost}
+        places = sorted(
+            ((index, movement) for movement, index in breaks.items() if index is not None), key=itemgetter(0)
+        )
+        return tuple(
+            (movement, _reason(self.nodes[index], movement, self._alive(kept, index))) for index, movement in places
+        )
 
 
-def _settles(movement: str, shape: Shape) -> bool:
-    return shape.positions == 1 and (movement == TRANSLATIONS or shape.order == 1)
+def _breaks(node: Node, alive: Movements) -> bool:
+    match node:
+        case Flatten():
+            return bool(alive)
+        case Lift():
+            return not followed(alive) <= followed((TRANSLATIONS, *_acting(node).movements))
+        case Layer():
+            return not any(followed(alive) <= followed(candidate.preserves) for candidate in node.candidates)
+    return False
 
 
-def _reason(node: Node) -> str:
-    if not isinstance(node, Flatten):
-        return f"no candidate of `{node.name}` follows them"
+def _acting(node: Lift) -> Group:
+    shape = node.out_shape
+    return GROUPS[shape.group].on(shape.height, shape.width)
+
+
+def _reason(node: Node, movement: str, beside: Movements) -> str:
+    match node:
+        case Flatten():
+            return _apart(node)
+        case Lift():
+            return f"the {node.in_shape.height}x{node.in_shape.width} map of `{node.name}` is not square"
+        case Layer() if any(followed([movement]) <= followed(one.preserves) for one in node.candidates):
+            return f"no candidate of `{node.name}` follows them beside {_and(beside)}"
+    return f"no candidate of `{node.name}` follows them"
+
+
+def _apart(node: Flatten) -> str:
     shape = node.in_shape
     apart = [("positions", shape.positions), ("group elements", shape.order)]
     return f"`{node.name}` at {shape} keeps {_and([words for words, count in apart if count > 1])} apart"

@@ -2,8 +2,9 @@
 
 from symdsl.nn.convolution import Conv, circular_conv, circular_pad
 from symdsl.nn.factored import FactoredFullyConnected
+from symdsl.nn.factored_group_convolution import DepthwiseGroupConv, SeparableGroupConv
 from symdsl.nn.fully_connected import FullyConnected
-from symdsl.nn.group_convolution import GroupConv, PointwiseGroupConv
+from symdsl.nn.group_convolution import GroupConv, GroupPath, PointwiseGroupConv
 from symdsl.nn.initial import gain, normal_parameter
 from symdsl.nn.maps import Flatten, Lift, Pool, Project
 from symdsl.nn.network import Activation, Network
@@ -14,10 +15,12 @@ __all__ = [
     "BIAS",
     "Activation",
     "Conv",
+    "DepthwiseGroupConv",
     "FactoredFullyConnected",
     "Flatten",
     "FullyConnected",
     "GroupConv",
+    "GroupPath",
     "Lift",
     "Network",
     "Path",
@@ -26,6 +29,7 @@ __all__ = [
     "Project",
     "Recorder",
     "RelaxedLayer",
+    "SeparableGroupConv",
     "Use",
     "circular_conv",
     "circular_pad",

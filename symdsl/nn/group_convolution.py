@@ -31,39 +31,61 @@ def moved_elements(group: Group) -> Tensor:
     return torch.tensor([[group.compose(group.inverse(g), h) for h in order] for g in order])
 
 
-class _GroupPath(Path):
-    """What the factors of GCONV share."""
+class GroupPath(Path):
+    """What the factors of GCONV share: the group that acts, and how a map lifted to a larger one is seen by it.
+
+    A map lifted to a group G that contains K is, coset by coset, a map of C [G : K] channels lifted to K; a group
+    convolution over K of that map is equivariant to K.
+
+    Args:
+        group: K, the group that acts.
+        kernel: odd side S of the filter.
+        stride: every `stride`-th position is kept.
+        lifted: G, the group the map is lifted to; K itself if left out.
+    """
 
     samples: ClassVar[bool] = True
     taps: Tensor
+    cosets: Tensor
 
-    def __init__(self, group: Group, kernel: int, stride: int) -> None:
+    def __init__(self, group: Group, kernel: int, stride: int, lifted: Group | None) -> None:
         super().__init__()
+        whole = lifted or group
         self.order = group.order
+        self.index = whole.order // group.order
         self.kernel = kernel
         self.stride = stride
         self.register_buffer("taps", moved_taps(group, kernel), persistent=False)
+        self.register_buffer("cosets", torch.tensor(whole.cosets(group)), persistent=False)
 
     @abstractmethod
-    def convolve(self, x: Tensor, stride: int) -> Tensor:
-        """The group convolution of `x`, every `stride`-th position kept."""
+    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+        """The convolution over K of a map lifted to K, every `stride`-th position kept."""
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
         """See `Path.forward`."""
-        if record is not None:
-            record("w", x, None)
-        return self.convolve(x, self.stride)
+        return self._mapped(x, self.stride, record)
 
     def fine(self, x: Tensor) -> Tensor:
         """See `Path.fine`."""
-        return self.convolve(x, 1)
+        return self._mapped(x, 1, None)
+
+    def _mapped(self, x: Tensor, stride: int, record: Recorder | None) -> Tensor:
+        if self.index == 1:
+            return self.convolve(x, stride, record)
+        y = self.convolve(self._picked(x, self.cosets), stride, record)
+        return self._picked(y, torch.argsort(self.cosets))
+
+    def _picked(self, x: Tensor, elements: Tensor) -> Tensor:
+        planes: Tensor = x.unflatten(1, (-1, len(elements)))[:, :, elements]
+        return planes.flatten(1, 2)
 
 
-class GroupConv(_GroupPath):
+class GroupConv(GroupPath):
     """y[c', g, t] = sum_{c, h, s} x[c, h, t + s] w[c', c, g^-1 h, g^-1 s], circular.
 
-    The filter turns with the output's group element and the group index is permuted, so the whole
-    roto-translation group acts (Cohen & Welling 2016, eq. 11).
+    The filter moves with the output's group element and the group index is permuted, so the whole group acts, and
+    translations with it (Cohen & Welling 2016, eq. 11).
 
     Args:
         in_channels: C; the input has C |G| planes.
@@ -73,6 +95,7 @@ class GroupConv(_GroupPath):
         stride: every `stride`-th position is kept.
         scale: standard deviation of the output for an input of unit second moment.
         generator: source of the initial weights.
+        lifted: the group of the map, where it is larger than `group`; channels are still counted as C and C'.
     """
 
     elements: Tensor
@@ -86,11 +109,12 @@ class GroupConv(_GroupPath):
         stride: int = 1,
         scale: float = 1.0,
         generator: torch.Generator | None = None,
+        lifted: Group | None = None,
     ) -> None:
-        super().__init__(group, kernel, stride)
-        shape = (out_channels, in_channels, group.order, kernel, kernel)
-        fan_in = in_channels * group.order * kernel * kernel
-        self.w = normal_parameter(shape, scale * fan_in**-0.5, generator)
+        super().__init__(group, kernel, stride, lifted)
+        channels = in_channels * self.index
+        shape = (out_channels * self.index, channels, group.order, kernel, kernel)
+        self.w = normal_parameter(shape, scale * (channels * group.order * kernel**2) ** -0.5, generator)
         self.register_buffer("elements", moved_elements(group), persistent=False)
 
     def moves(self) -> Tensor:
@@ -98,15 +122,18 @@ class GroupConv(_GroupPath):
         size = self.kernel**2
         return (self.elements[:, :, None] * size + self.taps[:, None, :]).flatten(1)
 
-    def convolve(self, x: Tensor, stride: int) -> Tensor:
+    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
         """The group convolution of `x`, by a plain one whose filters are the |G| copies of each parameter filter."""
         out_channels, in_channels = self.w.shape[:2]
         bank = self.w.flatten(2)[:, :, self.moves()].transpose(1, 2)
         planes = (out_channels * self.order, in_channels * self.order)
-        return circular_conv(x, bank.reshape(*planes, self.kernel, self.kernel), stride)
+        y = circular_conv(x, bank.reshape(*planes, self.kernel, self.kernel), stride)
+        if record is not None:
+            record("w", x, y)
+        return y
 
 
-class PointwiseGroupConv(_GroupPath):
+class PointwiseGroupConv(GroupPath):
     """y[c', g, t] = sum_{c, s} x[c, g, t + s] w[c', c, g^-1 s], circular: GCONV that never mixes group elements.
 
     Arguments as for `GroupConv`; source: Layer-wise Equivariances (2023), appendix F.3.
@@ -121,17 +148,21 @@ class PointwiseGroupConv(_GroupPath):
         stride: int = 1,
         scale: float = 1.0,
         generator: torch.Generator | None = None,
+        lifted: Group | None = None,
     ) -> None:
-        super().__init__(group, kernel, stride)
-        shape = (out_channels, in_channels, kernel, kernel)
-        self.w = normal_parameter(shape, scale * (in_channels * kernel * kernel) ** -0.5, generator)
+        super().__init__(group, kernel, stride, lifted)
+        channels = in_channels * self.index
+        shape = (out_channels * self.index, channels, kernel, kernel)
+        self.w = normal_parameter(shape, scale * (channels * kernel**2) ** -0.5, generator)
 
-    def convolve(self, x: Tensor, stride: int) -> Tensor:
+    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
         """The group convolution of `x`, one plain convolution per element."""
         out_channels, in_channels = self.w.shape[:2]
         bank = self.w.flatten(2)[:, :, self.taps].permute(2, 0, 1, 3)
         filters = bank.reshape(self.order * out_channels, in_channels, self.kernel, self.kernel)
         by_element = x.unflatten(1, (in_channels, self.order)).transpose(1, 2).flatten(1, 2)
-        y = circular_conv(by_element, filters, stride, groups=self.order)
-        by_channel: Tensor = y.unflatten(1, (self.order, out_channels)).transpose(1, 2)
-        return by_channel.flatten(1, 2)
+        grouped = circular_conv(by_element, filters, stride, groups=self.order)
+        y: Tensor = grouped.unflatten(1, (self.order, out_channels)).transpose(1, 2).flatten(1, 2)
+        if record is not None:
+            record("w", x, y)
+        return y

@@ -52,6 +52,35 @@ NETWORKS = {
 }
 
 
+def lifted(group, side, *candidates, channels=2, stride=1, reads=1):
+    return (
+        Chain(reads, *side)
+        .lift(group)
+        .layer(*candidates, channels=channels, stride=stride, activations=("tanh",))
+        .project("mean")
+        .flatten()
+        .layer(FC, channels=2)
+    )
+
+
+def group_candidate(factor, group, kernel=3):
+    return candidate("GCONV", kernel, factor, group=group)
+
+
+NETWORKS |= {
+    "separable": lifted("p4", (2, 2), group_candidate("separable", "p4"), reads=2),
+    "separable, strided": lifted("C2", (4, 2), group_candidate("separable", "C2"), reads=2, stride=2),
+    "depthwise": lifted("p4", (2, 2), group_candidate("depthwise", "p4"), reads=2, channels=3),
+    "depthwise, strided": lifted("flips", (2, 4), group_candidate("depthwise", "flips"), reads=2, stride=2),
+    "p4m": lifted("p4m", (3, 3), candidate("GCONV", group="p4m"), channels=1),
+    "p4m, factored": lifted(
+        "p4m", (2, 2), group_candidate("separable", "p4m"), group_candidate("depthwise", "p4m"), stride=2
+    ),
+    "flips of p4m": lifted("p4m", (2, 2), group_candidate("full", "flips"), group_candidate("pointwise", "flips")),
+    "mirror and p4": lifted("p4m", (2, 2), group_candidate("separable", "mirror"), group_candidate("depthwise", "p4")),
+}
+
+
 def network(name, seed=0):
     nodes = tuple(NETWORKS[name].nodes)
     net = lowering.build(nodes, seed).double()

@@ -22,8 +22,8 @@ def dense_factors(naive: Naive, images: Tensor, task: str, sharing: str = "expan
     """(G, A) of every tensor.
 
     Expand: A = sum_{n, r} a a^T, G = (1 / (N R)) sum_{n, r} g Lambda g^T. Reduce, with a_n = sum_r a_r and
-    g_n = sum_r g_r: A = (1/R) sum_n a_n a_n^T, G = (1 / (N R)) sum_n g_n Lambda g_n^T; the two tensors of F-FC are not
-    shared between positions, so that theirs stay as they are.
+    g_n = sum_r g_r: A = (1/R) sum_n a_n a_n^T, G = (1 / (N R)) sum_n g_n Lambda g_n^T. Where uses read different slots
+    of a tensor, those of one slot are summed, R counts them, A adds the slots up and G is their mean.
     """
     left: dict[str, Tensor] = {}
     right: dict[str, Tensor] = {}
@@ -32,8 +32,9 @@ def dense_factors(naive: Naive, images: Tensor, task: str, sharing: str = "expan
         columns = root_of_hessian(outputs.detach(), task)
         for key, uses in naive.uses.items():
             a = uses.inputs()
-            summed = sharing == "reduce" and key.rpartition(".")[2] not in ("w1", "w2")
-            right[key] = right.get(key, 0) + _moment(a, summed) / (len(a) if summed else 1)
+            slots = sorted(set(uses.slots))
+            summed = uses.slots if sharing == "reduce" else None
+            right[key] = right.get(key, 0) + _moment(a, summed) / (len(a) // len(slots) if summed else 1)
             for column in columns.T:
                 pulled = torch.autograd.grad(outputs, uses.outputs, column, retain_graph=True)
                 g = torch.stack(pulled)
@@ -41,8 +42,11 @@ def dense_factors(naive: Naive, images: Tensor, task: str, sharing: str = "expan
     return {key: (left[key], right[key]) for key in left}
 
 
-def _moment(uses: Tensor, summed: bool) -> Tensor:
-    rows = uses.sum(0, keepdim=True) if summed else uses
+def _moment(uses: Tensor, slots: list[int] | None) -> Tensor:
+    """Sum of outer products of the uses, or of their sums by slot."""
+    rows = uses
+    if slots is not None:
+        rows = torch.stack([uses[torch.tensor(slots) == slot].sum(0) for slot in sorted(set(slots))])
     return rows.T @ rows
 
 

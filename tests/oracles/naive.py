@@ -12,36 +12,30 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from symdsl.analysis.facts import Flatten, Layer, Lift, Node, Pool, Project
+from oracles.groups import GroupRule, coset_planes
+from symdsl.analysis.facts import Candidate, Flatten, Layer, Lift, Node, Pool, Project
 
-QUARTER = ((0, -1), (1, 0))
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": lambda x: x.clamp(min=0), "tanh": torch.tanh}
-
-
-def turn(offset: tuple[int, int], quarters: int) -> tuple[int, int]:
-    """Turns an offset (row, column) by a number of quarters."""
-    i, j = offset
-    for _ in range(quarters % 4):
-        (a, b), (c, d) = QUARTER
-        i, j = a * i + b * j, c * i + d * j
-    return i, j
 
 
 class Uses:
     """The copies of one parameter tensor and what each use made of its own.
 
     Attributes:
-        weight: the tensor as a matrix `[out, in]`, one leaf per use.
+        copies: the tensor as a matrix `[out, in]`, one leaf per use.
         outputs: what each use made, `[out]`.
+        slots: which part of the matrix each use read; uses of different slots share no weight.
     """
 
     def __init__(self, matrix: Tensor) -> None:
         self.matrix = matrix
         self.copies: list[Tensor] = []
         self.outputs: list[Tensor] = []
+        self.slots: list[int] = []
 
-    def apply(self, row: Callable[[Tensor], Tensor]) -> Tensor:
+    def apply(self, row: Callable[[Tensor], Tensor], slot: int = 0) -> Tensor:
         """Uses a fresh copy of the matrix in `row` and remembers what came out."""
+        self.slots.append(slot)
         copy = self.matrix.detach().clone().requires_grad_()
         self.copies.append(copy)
         self.outputs.append(row(copy))
@@ -122,27 +116,27 @@ class Naive:
         self.uses[key] = Uses(matrix)
         return self.uses[key]
 
-    def fully_connected(self, layer: Layer, one: object, key: str, x: Tensor, kept: object) -> Tensor:
+    def fully_connected(self, layer: Layer, one: Candidate, key: str, x: Tensor, kept: object) -> Tensor:
         """y[c', y] = sum_{c, x} x[c, x] w[c', y, c, x]; used once."""
         weight = self.parameters[f"{key}.w"]
         uses = self._new(f"{key}.w", weight.flatten(2).flatten(0, 1))
         out = layer.out_shape
         return uses.apply(lambda w: w @ x.reshape(-1)).reshape(out.channels, out.order, out.height, out.width)
 
-    def factored(self, layer: Layer, one: object, key: str, x: Tensor, kept: object) -> Tensor:
+    def factored(self, layer: Layer, one: Candidate, key: str, x: Tensor, kept: object) -> Tensor:
         """z[c', c] = sum_x x[c, x] w2[c', c, x];  y[c', y] = sum_c z[c', c] w1[c', c, y]."""
         planes = x.reshape(x.shape[0] * x.shape[1], -1)
         w2, w1 = self.parameters[f"{key}.w2"], self.parameters[f"{key}.w1"]
         out_planes, in_planes, positions = w2.shape
         second = self._new(f"{key}.w2", w2.reshape(out_planes, in_planes * positions))
         columns = [
-            second.apply(lambda w, c=c: w.reshape(out_planes, in_planes, positions)[:, c] @ planes[c])
+            second.apply(lambda w, c=c: w.reshape(out_planes, in_planes, positions)[:, c] @ planes[c], c)
             for c in range(in_planes)
         ]
         z = torch.stack(columns, 1)
         first = self._new(f"{key}.w1", w1.permute(2, 0, 1).reshape(w1.shape[2], -1))
         rows = [
-            first.apply(lambda w, d=d: w.reshape(-1, out_planes, in_planes)[:, d] @ z[d]) for d in range(out_planes)
+            first.apply(lambda w, d=d: w.reshape(-1, out_planes, in_planes)[:, d] @ z[d], d) for d in range(out_planes)
         ]
         out = layer.out_shape
         return torch.stack(rows).reshape(out.channels, out.order, out.height, out.width)
@@ -150,7 +144,7 @@ class Naive:
     def convolution(
         self,
         layer: Layer,
-        one: object,
+        one: Candidate,
         key: str,
         x: Tensor,
         kept: list[tuple[int, int]],
@@ -173,43 +167,26 @@ class Naive:
     def group_convolution(
         self,
         layer: Layer,
-        one: object,
+        one: Candidate,
         key: str,
         x: Tensor,
         kept: list[tuple[int, int]],
         grid: tuple[int, int] = (0, 0),
     ) -> Tensor:
-        """y[c', g, t] = sum_{c, h, s} x[c, h, t + s] w[c', c, g^-1 h, g^-1 s]; used at every (g, t).
+        """GCONV of the candidate's group K, on the cosets of K in the group of the map."""
+        weights = {tensor.name: self.parameters[f"{key}.{tensor.name}"] for tensor in one.tensors}
+        for name in weights:
+            self.uses.pop(f"{key}.{name}", None)
+        planes = coset_planes(layer.in_shape.group, str(one.argument("group")))
 
-        Elements of p4 count quarter turns: g^-1 h is h - g modulo 4, and g^-1 s is s turned back g times.
-        """
-        weight = self.parameters[f"{key}.w"]
-        pointwise = weight.ndim == 4
-        half = weight.shape[-1] // 2
-        uses = self._new(f"{key}.w", weight.flatten(1))
-        offsets = list(product(range(-half, half + 1), repeat=2))
-        elements = range(layer.in_shape.order)
+        def apply(name: str, matrix: Tensor, row: Callable[[Tensor], Tensor], slot: int) -> Tensor:
+            return self.uses.setdefault(f"{key}.{name}", Uses(matrix)).apply(row, slot)
 
-        def at(g: int, t: tuple[int, int]) -> Tensor:
-            def row(w: Tensor) -> Tensor:
-                w = w.reshape(weight.shape)
-                total = torch.zeros(weight.shape[0], dtype=x.dtype)
-                for s in offsets:
-                    i, j = turn(s, -g)
-                    pixel = x[:, :, (t[0] + s[0]) % x.shape[2], (t[1] + s[1]) % x.shape[3]]
-                    if pointwise:
-                        total = total + w[:, :, i + half, j + half] @ pixel[:, g]
-                        continue
-                    for h in elements:
-                        total = total + w[:, :, (h - g) % 4, i + half, j + half] @ pixel[:, h]
-                return total
-
-            return uses.apply(row)
-
+        seen = GroupRule(str(one.argument("group")), weights, apply, x[:, planes].flatten(0, 1))
         out = layer.out_shape
         rows, columns = grid if grid != (0, 0) else (out.height, out.width)
-        values = [torch.stack([at(g, t) for t in kept], 1) for g in elements]
-        return torch.stack(values, 1).reshape(out.channels, out.order, rows, columns)
+        y = seen.at(kept).reshape(out.channels, out.order, rows, columns)
+        return y[:, torch.argsort(planes.flatten())]
 
 
 RULES = {"FC": "fully_connected", "F-FC": "factored", "CONV": "convolution", "GCONV": "group_convolution"}

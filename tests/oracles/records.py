@@ -21,15 +21,19 @@ from symdsl.diagnostics import Span
 HERE = Span("test", 1, 1, 1, 1)
 UNIT = Prior(1.0, True)
 
-TENSORS = {"FC": ("w",), "CONV": ("w",), "GCONV": ("w",), "F-FC": ("w1", "w2")}
+TENSORS = {"FC": ("w",), "CONV": ("w",), "F-FC": ("w1", "w2")}
+FACTORS = {"full": ("w",), "pointwise": ("w",), "separable": ("w1", "w2"), "depthwise": ("w0", "w1", "w2")}
 
 
-def candidate(kind: str, kernel: int = 3, factor: str = "full", init_scale: float = 1.0) -> Candidate:
+def candidate(
+    kind: str, kernel: int = 3, factor: str = "full", init_scale: float = 1.0, group: str = "p4"
+) -> Candidate:
     """A candidate whose sizes the torch side does not read."""
-    arguments = {"CONV": (("k", kernel),), "GCONV": (("k", kernel), ("factor", factor))}.get(kind, ())
+    grouped = (("k", kernel), ("factor", factor), ("group", group))
+    arguments = {"CONV": (("k", kernel),), "GCONV": grouped}.get(kind, ())
     name = f"{kind}-{factor}" if kind == "GCONV" else kind
     side = FactorSize(1, 1)
-    tensors = tuple(ParameterTensor(tensor, (), side, side, UNIT) for tensor in TENSORS[kind])
+    tensors = tuple(ParameterTensor(tensor, (), side, side, UNIT) for tensor in TENSORS.get(kind) or FACTORS[factor])
     return Candidate(name, kind, arguments, init_scale, tensors, (), 0, HERE)
 
 

@@ -44,20 +44,21 @@ def call_signature(kind: Kind) -> Signature:
 
 
 def completed(kind: Kind, arguments: Arguments, site: Site) -> dict[str, Value]:
-    """Arguments with those that follow from the site filled in."""
-    if kind.signature.parameter("group") is None:
-        return dict(arguments)
-    return {**arguments, "group": site.reads.group}
+    """Arguments with those that follow from the site filled in, where none are given."""
+    return {**arguments, **_implied(kind, site), **arguments}
 
 
-def label(kind: Kind, arguments: Arguments) -> str:
-    """The kind with the arguments that differ from their defaults, as a spec would write it."""
-    parts = [_written(one, arguments[one.name]) for one in kind.signature.parameters if _says(one, arguments)]
+def _implied(kind: Kind, site: Site) -> dict[str, Value]:
+    return {} if kind.signature.parameter("group") is None else {"group": site.reads.group}
+
+
+def label(kind: Kind, arguments: Arguments, site: Site) -> str:
+    """The kind with the arguments that differ from their defaults at a site, as a spec would write it."""
+    implied = _implied(kind, site)
+    defaults = {one.name: implied.get(one.name, one.default) for one in kind.signature.parameters}
+    given = [one for one in kind.signature.parameters if one.name in arguments]
+    parts = [_written(one, arguments[one.name]) for one in given if arguments[one.name] != defaults[one.name]]
     return f"{kind.name}({', '.join(parts)})" if parts else kind.name
-
-
-def _says(parameter: Parameter, arguments: Arguments) -> bool:
-    return parameter.default is not None and arguments.get(parameter.name) != parameter.default
 
 
 def _written(parameter: Parameter, value: Value) -> str:

@@ -32,7 +32,7 @@ def _conv_cost(site: Site, arguments: Arguments) -> int:
     return site.writes.planes * site.reads.size * kernel_of(arguments) ** 2
 
 
-def _conv_preserves(site: Site) -> tuple[str, ...]:
+def _conv_preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
     return (TRANSLATIONS,)
 
 

@@ -12,7 +12,7 @@ def accepts(site: Site, arguments: Arguments) -> Refusal | None:
     return None
 
 
-def trivially(site: Site) -> tuple[str, ...]:
+def trivially(site: Site, arguments: Arguments) -> tuple[str, ...]:
     """A dense map follows translations only where there is nowhere to go."""
     return (TRANSLATIONS,) if site.single and not site.reads.flat else ()
 

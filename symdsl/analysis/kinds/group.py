@@ -1,51 +1,153 @@
-"""GCONV."""
+"""GCONV: its four factors, and the groups within that of the map which it may be restricted to."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
 
 from symdsl.analysis.facts import FactorSize
 from symdsl.analysis.kinds.convolution import K, conv_refusal, kernel_of
 from symdsl.analysis.kinds.record import TRANSLATIONS, Arguments, Kind, Refusal, Site, Tensor
 from symdsl.catalog.signatures import Choice, Parameter, Signature
-from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.diagnostics import listing
+from symdsl.groups import GROUPS, TRIVIAL, TWO_STEPS_FROM, Group
+
+
+@attrs.frozen
+class _Sizes:
+    """A group convolution as its group sees it.
+
+    Attributes:
+        inputs: C, channels read; on a map lifted to a larger group those of its cosets.
+        outputs: C', channels written.
+        order: |G| of the group that acts.
+        taps: S^2.
+    """
+
+    inputs: int
+    outputs: int
+    order: int
+    taps: int
+
+
+def _sizes(site: Site, arguments: Arguments) -> _Sizes:
+    group = group_of(arguments)
+    index = site.reads.order // group.order
+    return _Sizes(site.reads.channels * index, site.writes.channels * index, group.order, kernel_of(arguments) ** 2)
+
+
+def group_of(arguments: Arguments) -> Group:
+    """The argument `group`."""
+    return GROUPS[str(arguments["group"])]
+
+
+def _full(sizes: _Sizes, kernel: int) -> tuple[Tensor, ...]:
+    shape = (sizes.outputs, sizes.inputs, sizes.order, kernel, kernel)
+    return (_plain("w", shape),)
+
+
+def _separable(sizes: _Sizes, kernel: int) -> tuple[Tensor, ...]:
+    return (_plain("w1", (sizes.outputs, sizes.inputs, sizes.order)), _slotted("w2", (sizes.inputs, kernel, kernel)))
+
+
+def _depthwise(sizes: _Sizes, kernel: int) -> tuple[Tensor, ...]:
+    group, space = (sizes.inputs, sizes.order), (sizes.inputs, kernel, kernel)
+    return (_plain("w0", (sizes.outputs, sizes.inputs)), _slotted("w1", group), _slotted("w2", space))
+
+
+def _pointwise(sizes: _Sizes, kernel: int) -> tuple[Tensor, ...]:
+    return (_plain("w", (sizes.outputs, sizes.inputs, kernel, kernel)),)
+
+
+def _plain(name: str, shape: tuple[int, ...]) -> Tensor:
+    """Of a matrix whose rows are the first dimension and that every use multiplies whole."""
+    return Tensor(name, shape, FactorSize(shape[0], 1), FactorSize(_product(shape[1:]), 1))
+
+
+def _slotted(name: str, shape: tuple[int, ...]) -> Tensor:
+    """Of one row with a slot per channel: a use reads one slot and gives one number."""
+    return Tensor(name, shape, FactorSize(1, 1), FactorSize(_product(shape[1:]), shape[0]))
+
+
+def _product(sides: tuple[int, ...]) -> int:
+    total = 1
+    for side in sides:
+        total *= side
+    return total
+
+
+def _full_cost(sizes: _Sizes) -> int:
+    return sizes.outputs * sizes.order * sizes.inputs * sizes.order * sizes.taps
+
+
+def _separable_cost(sizes: _Sizes) -> int:
+    if sizes.outputs < TWO_STEPS_FROM:
+        return _full_cost(sizes)
+    return sizes.inputs * sizes.order**2 * (sizes.taps + sizes.outputs)
+
+
+def _depthwise_cost(sizes: _Sizes) -> int:
+    return sizes.inputs * sizes.order * (sizes.order + sizes.taps + sizes.outputs)
+
+
+def _pointwise_cost(sizes: _Sizes) -> int:
+    return sizes.outputs * sizes.order * sizes.inputs * sizes.taps
+
+
+@attrs.frozen
+class _Factor:
+    """One way to factor the filter: its tensors, and multiply-adds per position."""
+
+    tensors: Callable[[_Sizes, int], tuple[Tensor, ...]]
+    cost: Callable[[_Sizes], int]
+
+
+_FACTORS = {
+    "full": _Factor(_full, _full_cost),
+    "separable": _Factor(_separable, _separable_cost),
+    "depthwise": _Factor(_depthwise, _depthwise_cost),
+    "pointwise": _Factor(_pointwise, _pointwise_cost),
+}
 
 
 def _group_tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
-    kernel, reads, writes = kernel_of(arguments), site.reads, site.writes
-    plain = (writes.channels, reads.channels)
-    elements = (reads.order,) if arguments["factor"] == "full" else ()
-    columns = reads.channels * kernel**2 * (reads.order if elements else 1)
-    shape = (*plain, *elements, kernel, kernel)
-    return (Tensor("w", shape, FactorSize(writes.channels, 1), FactorSize(columns, 1)),)
+    return _FACTORS[str(arguments["factor"])].tensors(_sizes(site, arguments), kernel_of(arguments))
 
 
 def _group_cost(site: Site, arguments: Arguments) -> int:
-    mixed = site.reads.planes if arguments["factor"] == "full" else site.reads.channels
-    return site.writes.planes * mixed * site.reads.positions * kernel_of(arguments) ** 2
+    """The stride is taken last, after every position was visited."""
+    return _FACTORS[str(arguments["factor"])].cost(_sizes(site, arguments)) * site.reads.positions
 
 
-def _group_preserves(site: Site) -> tuple[str, ...]:
-    group = GROUPS[site.reads.group]
-    broken = group.needs_square and site.reads.height != site.reads.width
-    return (TRANSLATIONS,) if broken else (TRANSLATIONS, group.moves)
+def _group_preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
+    return (TRANSLATIONS, *group_of(arguments).on(site.reads.height, site.reads.width).movements)
 
 
 def _group_refusal(site: Site, arguments: Arguments) -> Refusal | None:
     if site.reads.flat:
         return conv_refusal(site, arguments)
-    group = str(arguments.get("group", "p4"))
-    if site.reads.group == TRIVIAL:
+    lifted, asked = GROUPS[site.reads.group], GROUPS[str(arguments.get("group", site.reads.group))]
+    if lifted.name == TRIVIAL:
         message = "needs a lifted feature map, but `{layer}` reads a plain image"
+        group = str(arguments.get("group", "p4"))
         help = f"add `lift {group}` after `input`{{line}}, or drop this candidate"
-        return Refusal("E203", message, "acts on a group", help, lift=True)
-    if arguments.get("group", site.reads.group) != site.reads.group:
-        message = f"acts on `{group}`, but `{{layer}}` reads a map lifted to `{site.reads.group}`"
-        return Refusal("E203", message, "another group", "leave `group` out", cause="lift")
+        return Refusal("E203", message, "acts on a group", help, lift=group)
+    if not lifted.contains(asked):
+        message = f"acts on `{asked.name}`, but `{{layer}}` reads a map lifted to `{lifted.name}`"
+        return Refusal("E203", message, "a group that the map does not carry", _within(lifted), cause="lift")
     return conv_refusal(site, arguments)
 
 
+def _within(lifted: Group) -> str:
+    smaller = [group.name for group in lifted.subgroups() if group.name not in (lifted.name, TRIVIAL)]
+    choice = f", or choose a group within `{lifted.name}`: {listing(smaller)}" if smaller else ""
+    return f"leave `group` out{choice}"
+
+
 _LIFTED = tuple(name for name in GROUPS if name != TRIVIAL)
-_FACTOR = Parameter("factor", Choice(("full", "pointwise")), "full", "how the filter depends on the group")
-_GROUP = Parameter("group", Choice(_LIFTED), None, "the group of the map, which need not be said")
+_FACTOR = Parameter("factor", Choice(tuple(_FACTORS)), "full", "how the filter depends on the group")
+_GROUP = Parameter("group", Choice(_LIFTED), None, "a group within that of the map, which need not be said")
 
 GCONV = Kind(
     Signature("GCONV", (K, _FACTOR, _GROUP)),

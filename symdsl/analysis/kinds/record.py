@@ -46,7 +46,7 @@ class Refusal:
         message: said after the kind's name; `{layer}` stands for the layer.
         label: under the kind.
         help: what to do; `{line}` stands for where the input is.
-        lift: whether lifting the input would help.
+        lift: name of the group that the input should be lifted to, if that would help.
         cause: what an earlier item did to the map that the kind cannot live with: `size`, `lift` or `flatten`.
     """
 
@@ -54,7 +54,7 @@ class Refusal:
     message: str
     label: str
     help: str
-    lift: bool = False
+    lift: str = ""
     cause: str = ""
 
 
@@ -65,7 +65,7 @@ class Kind:
     Attributes:
         signature: name and arguments, `init_scale` aside.
         tensors: its parameter tensors at a site.
-        preserves: what it is equivariant to in its strict limit.
+        preserves: what it is equivariant to in its strict limit: translations, and movements in the words of `groups`.
         multiply_adds: multiply-adds of one example's forward pass.
         refusal: why it cannot stand at a site, if it cannot.
         page: where it is described: a file of the documentation, or an address.
@@ -76,7 +76,7 @@ class Kind:
 
     signature: Signature
     tensors: Callable[[Site, Arguments], tuple[Tensor, ...]]
-    preserves: Callable[[Site], tuple[str, ...]]
+    preserves: Callable[[Site, Arguments], tuple[str, ...]]
     multiply_adds: Callable[[Site, Arguments], int]
     refusal: Callable[[Site, Arguments], Refusal | None]
     page: str
