@@ -65,9 +65,13 @@ def _check_group(node: Node, collector: Collector) -> None:
         return
     group, shape = GROUPS[node.out_shape.group], node.in_shape
     if group.needs_square and shape.height != shape.width:
-        size, left = f"{shape.height}x{shape.width}", " and ".join(group.on(shape.height, shape.width).movements)
-        message = f"{QUARTER_TURNS} do not map a {size} image to itself: of `{group.name}`, only {left} are left"
-        collector.report("W103", node.span, message, help="make the image square with `pad` or `crop`")
+        size, left = f"{shape.height}x{shape.width}", group.on(shape.height, shape.width)
+        message = (
+            f"{QUARTER_TURNS} do not map a {size} image to itself: what is left of `{group.name}` is `{left.name}`"
+        )
+        collector.report(
+            "W103", node.span, message, help=f"make the image square with `pad` or `crop`, or write `lift {left.name}`"
+        )
 
 
 def _check_memory(node: Node, collector: Collector) -> None:

@@ -98,7 +98,7 @@ _TABLE = (
         "E203",
         "a group kind on a map of another group",
         "`GCONV` moves the elements of a group among themselves. It needs a map that `lift` has copied to all "
-        "elements of that group.",
+        "elements of that group, or of one that contains it.",
         "input image(1, 8, 8)\nlayer l1: GCONV(3) -> 4\nflatten\nlayer h: FC -> classes",
         "input image(1, 8, 8)\nlift p4\nlayer l1: GCONV(3) -> 4\nproject max\nflatten\nlayer h: FC -> classes",
     ),
@@ -356,8 +356,8 @@ _TABLE = (
     Code(
         "W103",
         "a group that the input size breaks",
-        "A quarter turn maps only square images to images of the same shape. The network can be built, but "
-        "nothing in it is equivariant to the group.",
+        "A quarter turn maps only square images to images of the same shape. The network can be built, but it "
+        "is equivariant only to those elements of the group that map the image to itself.",
         'data arrays("wide.npz")\ninput image(1, 4, 6)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes',
         'data arrays("wide.npz") |> pad(6)\n'
         "input image(1, 6, 6)\n"

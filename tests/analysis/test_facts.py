@@ -148,7 +148,7 @@ def test_symmetry_and_initial_scale(lines: str, kind: str, preserves: tuple[str,
     assert (one.preserves, one.init_scale) == (preserves, scale)
 
 
-def test_a_group_that_the_input_breaks_is_not_preserved(tmp_path: Path) -> None:
+def test_of_a_group_that_the_input_breaks_the_rest_is_preserved(tmp_path: Path) -> None:
     import numpy as np
 
     x, y = np.zeros((4, 4, 6), np.float32), np.arange(4) % 2
@@ -164,7 +164,7 @@ def test_a_group_that_the_input_breaks_is_not_preserved(tmp_path: Path) -> None:
           layer h: FC -> classes
         }}"""
     spec = parse(text)
-    assert layers(spec)["l1"].candidates[0].preserves == ("translations",)
+    assert layers(spec)["l1"].candidates[0].preserves == ("translations", "half turns")
     assert [one.code for one in spec.warnings] == ["W103"]
 
 
