@@ -1,8 +1,9 @@
 import pytest
 import torch
 
+from oracles.comparison import assert_same
 from symdsl import nn
-from symdsl.groups import GROUPS
+from symdsl.groups import GROUPS, TWO_STEPS_FROM
 from symdsl.nn.activations import ACTIVATIONS
 
 P4 = GROUPS["p4"]
@@ -18,13 +19,21 @@ PATHS = {
     "CONV": lambda seed, scale: nn.Conv(8, 64, 3, scale=scale, generator=generator(seed)),
     "GCONV full": lambda seed, scale: nn.GroupConv(2, 16, P4, 3, scale=scale, generator=generator(seed)),
     "GCONV pointwise": lambda seed, scale: nn.PointwiseGroupConv(2, 16, P4, 3, scale=scale, generator=generator(seed)),
+    "GCONV separable": lambda seed, scale: nn.SeparableGroupConv(2, 16, P4, 3, scale=scale, generator=generator(seed)),
+    "GCONV depthwise": lambda seed, scale: nn.DepthwiseGroupConv(2, 16, P4, 3, scale=scale, generator=generator(seed)),
+    **{
+        f"{module.__name__} over C2 of p4": lambda seed, scale, module=module: module(
+            2, 16, GROUPS["C2"], 3, scale=scale, generator=generator(seed), lifted=P4
+        )
+        for module in (nn.GroupConv, nn.PointwiseGroupConv, nn.SeparableGroupConv, nn.DepthwiseGroupConv)
+    },
 }
 SIDES = {"FC": 4}
 
 
 def output_variance(name, inputs, scale):
     """Second moment of the output over several draws of the weights."""
-    outputs = [PATHS[name](seed, scale)(inputs) for seed in range(40)]
+    outputs = [PATHS[name](seed, scale)(inputs) for seed in range(200)]
     return float(torch.stack(outputs).square().mean())
 
 
@@ -32,7 +41,7 @@ def output_variance(name, inputs, scale):
 @pytest.mark.parametrize("activation", ["identity", "relu", "tanh", "gelu"])
 def test_every_path_alone_has_pre_activations_of_unit_variance(name, activation):
     side = SIDES.get(name, 8)
-    inputs = ACTIVATIONS[activation](torch.randn(16, 8, side, side, generator=generator(99)))
+    inputs = ACTIVATIONS[activation](torch.randn(3, 8, side, side, generator=generator(99)))
     with torch.no_grad():
         assert output_variance(name, inputs, nn.gain((activation,))) == pytest.approx(1, rel=0.15)
 
@@ -40,7 +49,7 @@ def test_every_path_alone_has_pre_activations_of_unit_variance(name, activation)
 @pytest.mark.parametrize("name", PATHS)
 def test_the_scale_is_that_of_the_output(name):
     side = SIDES.get(name, 8)
-    inputs = torch.randn(16, 8, side, side, generator=generator(99))
+    inputs = torch.randn(3, 8, side, side, generator=generator(99))
     with torch.no_grad():
         assert output_variance(name, inputs, 0.1) == pytest.approx(0.01, rel=0.15)
 
@@ -69,3 +78,36 @@ def test_the_factored_path_is_the_full_one_with_a_factored_weight():
 def test_a_path_without_a_fine_grid_says_so():
     with pytest.raises(TypeError, match="FullyConnected maps straight to the coarse grid"):
         PATHS["FC"](0, 1.0).fine(torch.zeros(1, 8, 4, 4))
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_two_steps_of_a_separable_group_convolution_equal_one(stride):
+    many, few = (
+        nn.SeparableGroupConv(2, channels, P4, 3, stride, generator=generator(0)).double()
+        for channels in (TWO_STEPS_FROM, TWO_STEPS_FROM - 1)
+    )
+    few.w1.data, few.w2.data = many.w1.data[:-1], many.w2.data
+    x = torch.randn(3, 8, 4, 6, generator=generator(1), dtype=torch.float64)
+    assert_same(many(x)[:, : 4 * (TWO_STEPS_FROM - 1)].detach(), few(x).detach(), 1e-12)
+
+
+FACTORED = {nn.SeparableGroupConv: "dch,cs->dchs", nn.DepthwiseGroupConv: "dc,ch,cs->dchs"}
+
+
+@pytest.mark.parametrize("module", FACTORED, ids=lambda module: module.__name__)
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_factored_group_convolution_is_the_full_one_with_the_product_for_its_filter(module, stride):
+    path = module(2, 3, GROUPS["p4m"], 3, stride, generator=generator(0)).double()
+    full = nn.GroupConv(2, 3, GROUPS["p4m"], 3, stride).double()
+    tensors = [tensor.flatten(1) if name == "w2" else tensor for name, tensor in path.named_parameters()]
+    full.w.data = torch.einsum(FACTORED[module], *tensors).unflatten(3, (3, 3)).detach()
+    x = torch.randn(2, 16, 4, 4, generator=generator(1), dtype=torch.float64)
+    assert_same(path(x).detach(), full(x).detach(), 1e-12)
+
+
+def test_a_group_convolution_over_the_trivial_group_is_a_plain_one():
+    path = nn.GroupConv(2, 3, GROUPS["trivial"], 3, generator=generator(0), lifted=P4).double()
+    plain = nn.Conv(8, 12, 3).double()
+    plain.w.data = path.w.data[:, :, 0]
+    x = torch.randn(2, 8, 5, 4, generator=generator(1), dtype=torch.float64)
+    assert_same(path(x).detach(), plain(x).detach(), 1e-12)
