@@ -64,13 +64,22 @@ def estimate(
         width = outputs.shape[1]
         loss += likelihood.loss(outputs.detach(), targets)
         for key, use in uses.items():
-            _add(right, key, _factors(use, sharing).right(use.owner, use.inputs.detach()))
+            _add(right, key, _right(use, sharing))
         for gradients in _pulled_back(outputs, uses, fisher.columns(likelihood, outputs.detach(), generator)):
             for key, use in uses.items():
-                term = _factors(use, sharing).left(use.owner, use.inputs.detach(), gradients[id(use.output)])
-                _add(left, key, term, use.scale**2 / len(x))
+                _add(left, key, _left(use, sharing, gradients[id(use.output)]), use.scale**2 / len(x))
     blocks = {key: Kronecker(left[key], right[key]) for key in right}
     return Curvature(blocks, float(loss), len(x), width)
+
+
+@torch.no_grad()
+def _right(use: Use, sharing: Sharing) -> Tensor:
+    return _factors(use, sharing).right(use.owner, use.inputs)
+
+
+@torch.no_grad()
+def _left(use: Use, sharing: Sharing, gradients: Tensor) -> Tensor:
+    return _factors(use, sharing).left(use.owner, use.inputs, gradients)
 
 
 def _factors(use: Use, sharing: Sharing) -> Factors:

@@ -31,7 +31,6 @@ from symdsl.nn.group_convolution import GroupPath
 # ---------------------------------------------------------------- separable
 
 
-@torch.no_grad()
 def mixing_inputs(path: SeparableGroupConv, inputs: Tensor) -> Tensor:
     """A of w1, an element at a time, so that z is never held whole: `[1, C |G|, C |G|]`."""
     padded = circular_pad(inputs, path.kernel)
@@ -41,7 +40,6 @@ def mixing_inputs(path: SeparableGroupConv, inputs: Tensor) -> Tensor:
     return total.flatten(2).flatten(0, 1).unsqueeze(0)
 
 
-@torch.no_grad()
 def summed_mixing_inputs(path: SeparableGroupConv, inputs: Tensor) -> Tensor:
     """(1/R) sum_n a a^T of w1, a summed over elements and positions: `[1, C |G|, C |G|]`."""
     patches = patch_sums(inputs, path.kernel, path.stride).unflatten(1, (-1, path.order))
@@ -63,7 +61,6 @@ def summed_filter_inputs(path: SeparableGroupConv, inputs: Tensor) -> Tensor:
     return _slot_moments(summed(patches[..., back] for back in _backs(path.taps)), path.order * uses(path, inputs))
 
 
-@torch.no_grad()
 def filter_gradients(path: SeparableGroupConv, gradients: Tensor) -> Tensor:
     """Mean over slots, planes, elements and positions of sum_n g^2, g the gradient in z: `[1, 1, 1]`.
 
@@ -73,7 +70,6 @@ def filter_gradients(path: SeparableGroupConv, gradients: Tensor) -> Tensor:
     return (mixing * (group_gradients(path, gradients) @ mixing)).sum().reshape(1, 1, 1) / mixing.shape[1]
 
 
-@torch.no_grad()
 def summed_filter_gradients(path: SeparableGroupConv, gradients: Tensor) -> Tensor:
     """(1/R) sum_n g^2, g the gradient in z summed over the uses of a slot, mean over slots: `[1, 1, 1]`."""
     by_channel = gradients.unflatten(1, (-1, path.order)).sum((2, 3, 4))
@@ -160,7 +156,8 @@ def _patch_moments(path: GroupPath, inputs: Tensor) -> Tensor:
 def _slot_moments(sums: Tensor, each: float) -> Tensor:
     """(1/R) sum_n a a^T per slot, of what each example sums over the R uses of a slot: `[n, slot, side]`."""
     a = sums.transpose(0, 1)
-    return a.mT @ a / each
+    moments: Tensor = a.mT @ a / each
+    return moments
 
 
 def _mean_square(sums: Tensor, each: float) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 from symdsl.nn.activations import ACTIVATIONS
 
 
+@cache
 def gain(activations: tuple[str, ...]) -> float:
     """Factor on the standard deviation of the weights that read the output of `activations`.
 

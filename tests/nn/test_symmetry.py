@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from oracles.comparison import assert_same
-from oracles.equivariance import assert_invariant, shifted, turned, turned_lifted
+from oracles.equivariance import assert_invariant, moved, moved_lifted, shifted
 from oracles.records import Chain, candidate
 from symdsl import lowering, nn
 
@@ -35,13 +35,13 @@ def group_network(*candidates, side=8):
 def test_a_group_network_ignores_quarter_turns_and_shifts(factor):
     net, x = group_network(GROUP[factor]), noise(3, 2, 8, 8)
     for quarters, rows, columns in product(range(4), (0, 1, 3), (0, 2)):
-        assert_invariant(net, x, shifted(turned(x, quarters), rows, columns), 1e-9)
+        assert_invariant(net, x, shifted(moved(x, (quarters, 0)), rows, columns), 1e-9)
 
 
 def test_the_check_notices_a_network_that_breaks_the_symmetry():
     net, x = group_network(GROUP["full"], FFC), noise(3, 2, 8, 8)
     with pytest.raises(AssertionError, match="largest difference"):
-        assert_invariant(net, x, turned(x, 1), 1e-3)
+        assert_invariant(net, x, moved(x, (1, 0)), 1e-3)
     with pytest.raises(AssertionError, match="largest difference"):
         assert_invariant(net, x, shifted(x, 1, 0), 1e-3)
 
@@ -52,7 +52,7 @@ def test_a_mixed_network_is_strict_once_the_other_path_is_zero():
         if "F-FC" in layer.paths:
             layer.switch_off("F-FC")
     for quarters in range(4):
-        assert_invariant(net, x, shifted(turned(x, quarters), 1, 3), 1e-9)
+        assert_invariant(net, x, shifted(moved(x, (quarters, 0)), 1, 3), 1e-9)
 
 
 @pytest.mark.parametrize("factor", GROUP)
@@ -61,7 +61,7 @@ def test_features_of_a_group_layer_move_with_the_input(factor, side):
     layer = built(Chain(2, side, side).lift("p4").layer(GROUP[factor], channels=3)).stages["l1"]
     x = noise(2, 8, side, side)
     for quarters in range(4):
-        assert_same(layer(turned_lifted(x, quarters)), turned_lifted(layer(x), quarters), 1e-10)
+        assert_same(layer(moved_lifted(x, (quarters, 0), "p4")), moved_lifted(layer(x), (quarters, 0), "p4"), 1e-10)
     assert_same(layer(shifted(x, 2, 1)), shifted(layer(x), 2, 1), 1e-10)
 
 
@@ -70,7 +70,7 @@ def test_features_of_a_strided_group_layer_turn_with_the_input(factor):
     layer = built(Chain(2, 6, 6).lift("p4").layer(GROUP[factor], channels=3, stride=2)).stages["l1"]
     x = noise(4, 8, 6, 6)
     for quarters in range(4):
-        assert_same(layer(turned_lifted(x, quarters)), turned_lifted(layer(x), quarters), 1e-10)
+        assert_same(layer(moved_lifted(x, (quarters, 0), "p4")), moved_lifted(layer(x), (quarters, 0), "p4"), 1e-10)
     assert_same(layer(shifted(x, 2, 4)), shifted(layer(x), 1, 2), 1e-10)
 
 

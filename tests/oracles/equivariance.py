@@ -8,22 +8,22 @@ import torch
 from torch import Tensor
 
 from oracles.comparison import assert_same
+from oracles.groups import ELEMENTS, Element, act, inverse, times
 
 
-def turned(x: Tensor, quarters: int) -> Tensor:
-    """A map `[..., row, column]` of square side turned about its centre: pixel t goes to R t, R (i, j) = (-j, i)."""
-    side = x.shape[-1]
-    rows, columns = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")
-    for _ in range(quarters % 4):
-        # x'(t) = x(R^-1 t); about the centre, R^-1 (i, j) = (j, side - 1 - i)
-        x = x[..., columns, side - 1 - rows]
-    return x
+def moved(x: Tensor, element: Element) -> Tensor:
+    """A map `[..., row, column]` moved about its centre: pixel t goes to g t, so that x'(t) = x(g^-1 t)."""
+    height, width = x.shape[-2:]
+    rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    # Twice the offset from the centre is a whole number on even sides too.
+    i, j = act(inverse(element), (2 * rows - height + 1, 2 * columns - width + 1))
+    return x[..., (i + height - 1) // 2, (j + width - 1) // 2]
 
 
-def turned_lifted(x: Tensor, quarters: int, order: int = 4) -> Tensor:
-    """A lifted map with planes `channel * order + element`: pixels turn, and f'(h) = f(g^-1 h)."""
-    lifted = turned(x, quarters).unflatten(1, (-1, order))
-    return torch.roll(lifted, quarters, 2).flatten(1, 2)
+def moved_lifted(x: Tensor, element: Element, group: str) -> Tensor:
+    """A lifted map with planes `channel * |G| + element`: pixels move, and f'(h) = f(g^-1 h)."""
+    planes = [ELEMENTS[group].index(times(inverse(element), h)) for h in ELEMENTS[group]]
+    return moved(x, element).unflatten(1, (-1, len(planes)))[:, :, planes].flatten(1, 2)
 
 
 def shifted(x: Tensor, rows: int, columns: int) -> Tensor:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import product
+from typing import TypeVar
 
 import torch
 from torch import Tensor
 
 Element = tuple[int, int]
 Offset = tuple[int, int]
+Number = TypeVar("Number", int, Tensor)
 
 ELEMENTS: dict[str, list[Element]] = {
     "trivial": [(0, 0)],
@@ -37,8 +39,8 @@ def inverse(element: Element) -> Element:
     return element if mirrored else (-quarters % 4, 0)
 
 
-def act(element: Element, offset: Offset) -> Offset:
-    """Moves an offset (row, column)."""
+def act(element: Element, offset: tuple[Number, Number]) -> tuple[Number, Number]:
+    """Moves an offset (row, column), or tensors of them."""
     i, j = offset
     quarters, mirrored = element
     j = -j if mirrored else j

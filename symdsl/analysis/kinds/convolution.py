@@ -32,7 +32,8 @@ def _conv_cost(site: Site, arguments: Arguments) -> int:
     return site.writes.planes * site.reads.size * kernel_of(arguments) ** 2
 
 
-def _conv_preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
+def conv_preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
+    """Translations, at every site."""
     return (TRANSLATIONS,)
 
 
@@ -52,4 +53,4 @@ def conv_refusal(site: Site, arguments: Arguments) -> Refusal | None:
     return None
 
 
-CONV = Kind(Signature("CONV", (K,)), _conv_tensors, _conv_preserves, _conv_cost, conv_refusal, "docs/kinds/conv.md")
+CONV = Kind(Signature("CONV", (K,)), _conv_tensors, conv_preserves, _conv_cost, conv_refusal, "docs/kinds/conv.md")

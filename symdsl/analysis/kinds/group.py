@@ -32,14 +32,14 @@ class _Sizes:
 
 
 def _sizes(site: Site, arguments: Arguments) -> _Sizes:
-    group = group_of(arguments)
+    group = acting(site, arguments)
     index = site.reads.order // group.order
     return _Sizes(site.reads.channels * index, site.writes.channels * index, group.order, kernel_of(arguments) ** 2)
 
 
-def group_of(arguments: Arguments) -> Group:
-    """The argument `group`."""
-    return GROUPS[str(arguments["group"])]
+def acting(site: Site, arguments: Arguments) -> Group:
+    """The group that acts: the argument `group`, or that of the map."""
+    return GROUPS[str(arguments.get("group", site.reads.group))]
 
 
 def _full(sizes: _Sizes, kernel: int) -> tuple[Tensor, ...]:
@@ -120,14 +120,16 @@ def _group_cost(site: Site, arguments: Arguments) -> int:
     return _FACTORS[str(arguments["factor"])].cost(_sizes(site, arguments)) * site.reads.positions
 
 
-def _group_preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
-    return (TRANSLATIONS, *group_of(arguments).on(site.reads.height, site.reads.width).movements)
+def group_preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
+    """Translations, and the elements of the group that acts which map the grid to itself."""
+    return (TRANSLATIONS, *acting(site, arguments).on(site.reads.height, site.reads.width).movements)
 
 
-def _group_refusal(site: Site, arguments: Arguments) -> Refusal | None:
+def lift_refusal(site: Site, arguments: Arguments) -> Refusal | None:
+    """Why a kind cannot act on a group at a site: the map is a vector, plain, or lifted to a group without it."""
     if site.reads.flat:
         return conv_refusal(site, arguments)
-    lifted, asked = GROUPS[site.reads.group], GROUPS[str(arguments.get("group", site.reads.group))]
+    lifted, asked = GROUPS[site.reads.group], acting(site, arguments)
     if lifted.name == TRIVIAL:
         message = "needs a lifted feature map, but `{layer}` reads a plain image"
         group = str(arguments.get("group", "p4"))
@@ -136,7 +138,12 @@ def _group_refusal(site: Site, arguments: Arguments) -> Refusal | None:
     if not lifted.contains(asked):
         message = f"acts on `{asked.name}`, but `{{layer}}` reads a map lifted to `{lifted.name}`"
         return Refusal("E203", message, "a group that the map does not carry", _within(lifted), cause="lift")
-    return conv_refusal(site, arguments)
+    return None
+
+
+def group_refusal(site: Site, arguments: Arguments) -> Refusal | None:
+    """Why a group convolution cannot stand at a site."""
+    return lift_refusal(site, arguments) or conv_refusal(site, arguments)
 
 
 def _within(lifted: Group) -> str:
@@ -152,8 +159,8 @@ _GROUP = Parameter("group", Choice(_LIFTED), None, "a group within that of the m
 GCONV = Kind(
     Signature("GCONV", (K, _FACTOR, _GROUP)),
     _group_tensors,
-    _group_preserves,
+    group_preserves,
     _group_cost,
-    _group_refusal,
+    group_refusal,
     "docs/kinds/gconv.md",
 )

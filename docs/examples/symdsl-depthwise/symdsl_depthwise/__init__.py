@@ -10,7 +10,7 @@ def _tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
     return (Tensor("w", (planes, kernel, kernel), FactorSize(1, 1), FactorSize(kernel**2, planes)),)
 
 
-def _preserves(site: Site) -> tuple[str, ...]:
+def _preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
     return (TRANSLATIONS,)
 
 

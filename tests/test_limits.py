@@ -1,0 +1,156 @@
+"""What is said to be preserved is, exactly, and nothing else: of kinds, of random networks, of every shipped spec."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from graph.factory import SEARCH
+from limits import (
+    assert_layer_breaks,
+    assert_layer_follows,
+    assert_statement,
+    clear,
+    follows,
+    movable,
+    narrowed,
+    placed,
+    relaxed,
+)
+from oracles.groups import ELEMENTS
+from oracles.records import Chain
+from symdsl.analysis.facts import Candidate, Data, Facts, Network, Shape, Step, Value
+from symdsl.analysis.kinds import KINDS, Site
+from symdsl.catalog.signatures import Choice
+from symdsl.graph import build, strict_symmetry
+from symdsl.spec import load
+
+ROOT = Path(__file__).parent.parent
+WHOLE = [path for path in sorted((ROOT / "specs").rglob("*.sym")) if path.parent.name != "blocks"]
+WHOLE += [ROOT / "tests" / "fixtures" / "good" / "groups.sym"]
+
+
+@st.composite
+def sites(draw: st.DrawFn) -> Site:
+    """A lifted map, odd or even, square or not, read with some stride."""
+    group, stride = draw(st.sampled_from(sorted(ELEMENTS))), draw(st.integers(1, 3))
+    height = stride * draw(st.integers(1, 4 // stride + 1))
+    width = draw(st.sampled_from([height, height, stride * draw(st.integers(1, 2))]))
+    reads = Shape(draw(st.integers(1, 2)), height, width, group)
+    return Site(reads, Shape(2, height // stride, width // stride, group))
+
+
+@st.composite
+def candidates(draw: st.DrawFn, site: Site, kernels: tuple[int, ...] = (1, 3, 5)) -> Candidate:
+    """A candidate of any built-in kind, with any of its words for arguments."""
+    kind = KINDS[draw(st.sampled_from(sorted(KINDS.built_in)))]
+    arguments: dict[str, Value] = {}
+    for one in kind.signature.parameters:
+        if one.name == "k":
+            arguments["k"] = draw(st.sampled_from(kernels))
+        elif isinstance(one.type, Choice):
+            arguments[one.name] = draw(st.sampled_from(one.type.options))
+    made = placed(kind.name, site, arguments)
+    assume(made is not None)
+    assert made is not None, "assumed"
+    return made
+
+
+@st.composite
+def layers(draw: st.DrawFn, most: int) -> tuple[Site, list[Candidate]]:
+    site = draw(sites())
+    found = draw(st.lists(candidates(site), min_size=1, max_size=most, unique_by=lambda one: one.name))
+    return site, found
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(layers(most=1))
+def test_a_candidate_follows_what_it_says_and_nothing_else(layer: tuple[Site, list[Candidate]]) -> None:
+    site, (one,) = layer
+    module = relaxed(site, [one])
+    assert_layer_follows(module, site, one.preserves)
+    for word in movable(site.reads):
+        if not follows(one.preserves, [word]):
+            assert_layer_breaks(module, site, word)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(layers(most=4))
+def test_a_layer_is_strict_once_the_paths_that_break_a_symmetry_are_zero(layer: tuple[Site, list[Candidate]]) -> None:
+    site, found = layer
+    kept = found[0].preserves
+    others = [one for one in found if not follows(one.preserves, kept)]
+    module = relaxed(site, found)
+    for word in movable(site.reads):
+        if follows(kept, [word]) and any(not follows(one.preserves, [word]) for one in others):
+            assert_layer_breaks(module, site, word)
+    clear(module, [one.name for one in others])
+    assert_layer_follows(module, site, kept)
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Facts:
+    """Lift, some strided layers, and any of the ways to end.
+
+    Kernels of 1 are left out where a larger one fits: they follow any permutation of the pixels, more than
+    is said of them.
+    """
+    group = draw(st.sampled_from(sorted(ELEMENTS)))
+    side = draw(st.sampled_from([4, 6, 8, 9]))
+    chain = Chain(draw(st.integers(1, 2)), side, draw(st.sampled_from([side, side, 4])))
+    chain = chain.lift(group) if group != "trivial" else chain
+    for _ in range(draw(st.integers(1, 3))):
+        fitting = [s for s in (1, 2, 3) if chain.shape.height % s == chain.shape.width % s == 0]
+        stride = draw(st.sampled_from(fitting))
+        out = attrs.evolve(
+            chain.shape, channels=2, height=chain.shape.height // stride, width=chain.shape.width // stride
+        )
+        site = Site(chain.shape, out)
+        kernels = (3, 5) if min(site.reads.height, site.reads.width) > 1 else (1,)
+        found = draw(st.lists(candidates(site, kernels), min_size=1, max_size=3, unique_by=lambda one: one.name))
+        chain.layer(*found, channels=2, stride=stride, activations=("tanh",))
+    if draw(st.booleans()):
+        chain.pool(draw(st.sampled_from(["max", "mean"])))
+    if group != "trivial" and draw(st.booleans()):
+        chain.project(draw(st.sampled_from(["max", "mean"])))
+    chain.flatten()
+    head = placed("FC", Site(chain.shape, Shape(3, 1, 1, flat=True)), {})
+    assert head is not None, "FC stands everywhere"
+    nodes = tuple(chain.layer(head, channels=3).nodes)
+    data = Data(Step("synthetic", (), nodes[0].span), (), 1, 1, 1, 3, "classification")
+    return Facts("made", data, Network("made_net", nodes), SEARCH)
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(networks())
+def test_a_network_keeps_what_it_says_and_loses_what_it_says(facts: Facts) -> None:
+    symmetry = strict_symmetry(build(facts))
+    assert not symmetry.equivariant
+    assert_statement(facts.network.nodes, symmetry)
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
+def test_what_is_said_of_a_shipped_network_is_true(path: Path) -> None:
+    spec = load(path)
+    assert_statement(narrowed(spec.facts.network.nodes), strict_symmetry(spec.graph()))
+
+
+@pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
+def test_what_is_said_of_the_candidates_of_a_shipped_network_is_true(path: Path) -> None:
+    nodes = narrowed(load(path).facts.network.nodes)
+    seen = set()
+    for node in nodes:
+        for one in getattr(node, "candidates", ()):
+            site = Site(node.in_shape, node.out_shape)
+            if (site, one.kind, one.arguments) in seen or node.in_shape.flat:
+                continue
+            seen.add((site, one.kind, one.arguments))
+            module = relaxed(site, [one])
+            assert_layer_follows(module, site, one.preserves)
+            for word in movable(site.reads):
+                if not follows(one.preserves, [word]):
+                    assert_layer_breaks(module, site, word)
