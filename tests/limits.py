@@ -28,7 +28,7 @@ GENERATORS: dict[str, Element] = {
 """What the words of a statement mean."""
 
 EXACT = 1e-10
-CLEAR = 1e-3
+CLEAR = 1e-5
 """Relative differences: at most the first where a symmetry holds, at least the second where it does not."""
 
 HERE = Span("test", 1, 1, 1, 1)
