@@ -283,10 +283,23 @@ def new(name: str) -> None:
 def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, Override], device: str | None) -> None:
     """Show what a network costs and what it is equivariant to, per layer and candidate."""
     loaded = _load(spec, settings)
+    _check_brought(loaded)
     measured = _probe(loaded, device) if device else {}
     _deliver(NETWORK_VIEWS[emit](loaded), emit, output)
     for name, value in measured.items():
         click.echo(f"{name}: {value}", err=emit != "summary")
+
+
+def _check_brought(spec: Spec) -> None:
+    """Names what the kinds of installed packages lack; the built-in ones lack nothing, and are not waited for."""
+    from symdsl.analysis.facts import Layer
+    from symdsl.analysis.kinds import KINDS
+
+    layers = [node for node in spec.facts.network.nodes if isinstance(node, Layer)]
+    if any(one.kind not in KINDS.built_in for layer in layers for one in layer.candidates):
+        from symdsl.lowering import check_brought
+
+        check_brought(layers)
 
 
 def _probe(spec: Spec, device: str) -> Mapping[str, Any]:

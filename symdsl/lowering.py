@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
 import networkx as nx
@@ -13,6 +13,7 @@ from torch import nn as torch_nn
 from symdsl import nn
 from symdsl.analysis import facts
 from symdsl.analysis.kinds import KINDS
+from symdsl.curvature import demand_handlers
 from symdsl.diagnostics import RunError
 from symdsl.groups import GROUPS
 
@@ -92,6 +93,9 @@ def compile(spec: Spec | nx.DiGraph, seed: int | None = None) -> nn.Network:
 
     Returns:
         A module `[example, channel, row, column] -> [example, output]`.
+
+    Raises:
+        RunError: the path of an installed package cannot be imported, or has a parameter without curvature.
     """
     graph = spec if isinstance(spec, nx.DiGraph) else spec.graph()
     if seed is None:
@@ -132,8 +136,23 @@ def _stages(
 
 def _relaxed(layer: facts.Layer, incoming: tuple[str, ...], generator: torch.Generator) -> nn.RelaxedLayer:
     gain = nn.gain(incoming)
-    paths = {
-        candidate.name: path_builder(candidate.kind)(layer, candidate, gain * candidate.init_scale, generator)
-        for candidate in layer.candidates
-    }
+    paths = {one.name: _path(layer, one, gain * one.init_scale, generator) for one in layer.candidates}
     return nn.RelaxedLayer(paths, layer.out_shape.channels, layer.out_shape.order, layer.stride)
+
+
+def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
+    path = path_builder(candidate.kind)(layer, candidate, scale, generator)
+    demand_handlers(path, f"{layer.name}.{candidate.name}")
+    return path
+
+
+def check_brought(layers: Iterable[facts.Layer]) -> None:
+    """Builds the paths that installed packages bring, and no other, so that what they lack is known.
+
+    Raises:
+        RunError: see `compile`.
+    """
+    for layer in layers:
+        for candidate in layer.candidates:
+            if candidate.kind not in PATHS:
+                _path(layer, candidate, 1.0, torch.Generator())

@@ -16,7 +16,7 @@ LEFT = (
     *("diagnostics", "groups", "resources", "catalog", "language", "analysis", "graph", "render"),
     *("highlight", "spec", "runs", "progress", "notebook", "editor"),
 )
-RIGHT = ("nn", "lowering", "data", "curvature", "laplace", "runner", "views", "cli", "__main__")
+RIGHT = ("nn", "curvature", "lowering", "data", "laplace", "runner", "views", "cli", "__main__")
 ORDER = LEFT + RIGHT
 TORCH = {"torch", "torchvision"}
 

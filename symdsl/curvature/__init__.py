@@ -2,7 +2,7 @@
 
 from symdsl.curvature.estimate import Curvature, estimate
 from symdsl.curvature.fisher import Exact, Fisher, MonteCarlo
-from symdsl.curvature.handlers import HANDLERS, Factors, Handler
+from symdsl.curvature.handlers import HANDLERS, Factors, Handler, demand_handlers
 from symdsl.curvature.kronecker import Kronecker, Spectrum
 from symdsl.curvature.likelihood import Categorical, Gaussian, Likelihood
 
@@ -19,5 +19,6 @@ __all__ = [
     "Likelihood",
     "MonteCarlo",
     "Spectrum",
+    "demand_handlers",
     "estimate",
 ]

@@ -53,6 +53,9 @@ def estimate(
         generator: source of sampled labels, on the same device.
         batch: examples at a time; changes nothing but round-off and memory.
         sharing: KFAC-expand or KFAC-reduce, for weights that are used several times per example.
+
+    Raises:
+        TypeError: a parameter tensor has no handler, or its path did not record its use.
     """
     left: dict[str, Tensor] = {}
     right: dict[str, Tensor] = {}
@@ -61,6 +64,7 @@ def estimate(
     for inputs, targets in zip(x.split(batch), y.split(batch), strict=True):
         uses: dict[str, Use] = {}
         outputs = net(inputs, uses)
+        _check_complete(net, uses)
         width = outputs.shape[1]
         loss += likelihood.loss(outputs.detach(), targets)
         for key, use in uses.items():
@@ -70,6 +74,12 @@ def estimate(
                 _add(left, key, _left(use, sharing, gradients[id(use.output)]), use.scale**2 / len(x))
     blocks = {key: Kronecker(left[key], right[key]) for key in right}
     return Curvature(blocks, float(loss), len(x), width)
+
+
+def _check_complete(net: Network, uses: dict[str, Use]) -> None:
+    for key, parameter in net.tensors().items():
+        if parameter.requires_grad and key not in uses:
+            raise TypeError(f"the use of `{key}` was not recorded, so that it would have no curvature")
 
 
 @torch.no_grad()

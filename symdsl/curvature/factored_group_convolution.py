@@ -150,7 +150,8 @@ def _patch_moments(path: GroupPath, inputs: Tensor) -> Tensor:
     """sum_{n, t} a a^T over the circular patches of each plane: `[C, |G|, S^2, S^2]`."""
     patches = functional.unfold(circular_pad(inputs, path.kernel), path.kernel, stride=path.stride)
     a = patches.unflatten(1, (inputs.shape[1], -1)).permute(1, 2, 0, 3).flatten(2)
-    return (a @ a.mT).unflatten(0, (-1, path.order))
+    moments: Tensor = (a @ a.mT).unflatten(0, (-1, path.order))
+    return moments
 
 
 def _slot_moments(sums: Tensor, each: float) -> Tensor:

@@ -41,6 +41,7 @@ from symdsl.curvature.group_convolution import (
     summed_group_inputs,
     summed_pointwise_inputs,
 )
+from symdsl.diagnostics import RunError
 from symdsl.nn import (
     BIAS,
     Conv,
@@ -169,6 +170,23 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
     },
 }
 """Every handler by the module that owns the parameter and the parameter's name in it."""
+
+
+def demand_handlers(path: nn.Module, place: str) -> None:
+    """Demands a handler for every parameter of a path, so that what lacks one is known before anything is trained.
+
+    Args:
+        path: the module.
+        place: where it stands, `layer.path`.
+
+    Raises:
+        RunError: a parameter has none; it is named.
+    """
+    for tensor, _ in path.named_parameters():
+        try:
+            handler_for(path, tensor)
+        except TypeError as error:
+            raise RunError(f"`{place}.{tensor}` cannot be searched over: {error}") from None
 
 
 def handler_for(owner: nn.Module, tensor: str) -> Handler:

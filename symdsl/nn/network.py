@@ -33,11 +33,21 @@ class Network(nn.Module):
 
     Args:
         stages: modules by name; relaxed layers carry the names that precisions are keyed by.
+
+    Raises:
+        ValueError: two parameters are the same one; its prior and its curvature would be counted twice.
     """
 
     def __init__(self, stages: Mapping[str, nn.Module]) -> None:
         super().__init__()
         self.stages = nn.ModuleDict(stages)
+        names: dict[int, str] = {}
+        for name, parameter in self.stages.named_parameters(remove_duplicate=False):
+            first = names.setdefault(id(parameter), name)
+            if first != name:
+                raise ValueError(
+                    f"`{first}` and `{name}` are the same parameter; a module can be used once in a network"
+                )
 
     def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
         """The outputs (logits, or means for regression).

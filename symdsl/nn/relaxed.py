@@ -44,7 +44,10 @@ class _Read(NamedTuple):
 
 
 def _note(reads: dict[str, _Read], name: str, path: Path, tensor: str, inputs: Tensor, output: Tensor | None) -> None:
-    reads[f"{name}.{tensor}"] = _Read(path, tensor, inputs, output)
+    key = f"{name}.{tensor}"
+    if key in reads:
+        raise ValueError(f"`{key}` was recorded twice in one forward pass; a path records all uses of a tensor at once")
+    reads[key] = _Read(path, tensor, inputs, output)
 
 
 class RelaxedLayer(nn.Module):
@@ -89,6 +92,9 @@ class RelaxedLayer(nn.Module):
         """Maps `x` `[example, plane, row, column]`; `uses`, if given, is filled with every use of a parameter tensor.
 
         Keys of `uses` are `path.tensor` and `bias`.
+
+        Raises:
+            ValueError: a path records a tensor twice, of which the curvature would know one use only.
         """
         aligned = self._aligned(x)
         reads: dict[str, _Read] = {}
