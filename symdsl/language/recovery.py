@@ -12,7 +12,17 @@ from lark.parsers.lalr_interactive_parser import InteractiveParser
 from symdsl.diagnostics import Collector, Span, shortened
 from symdsl.language.blots import blotted, complaint, is_note
 from symdsl.language.expectations import expected_words
-from symdsl.language.repairs import FRESH_STARTS, KEYWORDS, STATEMENTS, Repair, Trouble, misspelt, open_bracket, repairs
+from symdsl.language.repairs import (
+    FRESH_STARTS,
+    ITEMS,
+    KEYWORDS,
+    STATEMENTS,
+    Repair,
+    Trouble,
+    misspelt,
+    open_bracket,
+    repairs,
+)
 from symdsl.language.spans import token_span
 
 _MOST_ERRORS = 100
@@ -256,5 +266,7 @@ def _unread(dropped: Sequence[Token]) -> Token:
 
 def _unexpected(trouble: Trouble) -> str:
     previous = trouble.previous.type if trouble.previous is not None else ""
+    complete = trouble.together and previous not in _BRACES and bool(trouble.accepted & (STATEMENTS | ITEMS))
+    expected = "the end of the line" if complete else expected_words(previous, trouble.accepted)
     found = "the end of the text" if trouble.token is None else f"`{shortened(trouble.token)}`"
-    return f"expected {expected_words(previous, trouble.accepted)}, found {found}"
+    return f"expected {expected}, found {found}"

@@ -7,16 +7,17 @@ from collections.abc import Iterator, Sequence, Set
 import attrs
 from lark import Token
 
-from symdsl.catalog.networks import NORMAL
+from symdsl.catalog.data import TRANSFORMS
+from symdsl.catalog.networks import ACTIVATIONS, NORMAL
 from symdsl.diagnostics import Fix, Span, suggest
 from symdsl.language.blots import is_note, likely
 from symdsl.language.spans import token_span
 
 STATEMENTS = frozenset({"LET", "IMPORT", "DATA", "NETWORK", "PRIOR", "SEARCH"})
-_ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "REPEAT", "PROJECT", "POOL", "FLATTEN"})
-FRESH_STARTS = STATEMENTS | _ITEMS | {"RBRACE"}
+ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "REPEAT", "PROJECT", "POOL", "FLATTEN"})
+FRESH_STARTS = STATEMENTS | ITEMS | {"RBRACE"}
 """Terminals that stand where something begins or ends, wherever on a line that is."""
-KEYWORDS = STATEMENTS | _ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}
+KEYWORDS = STATEMENTS | ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}
 
 _MOST_CLOSED = 3
 _OPENERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
@@ -37,6 +38,9 @@ _INSERTIONS = {
     "MISSING": "",
 }
 """What may have been left out, likeliest first, and how it is written."""
+
+_BEFORE = {"TILDE": {NORMAL.name}, "THEN": {*TRANSFORMS, *ACTIVATIONS}}
+"""What comes behind some of them."""
 
 _CONFUSED = {
     "COLON": ("EQUAL",),
@@ -68,6 +72,11 @@ class Trouble:
     accepted: Set[str]
     begins: bool
     source: str
+
+    @property
+    def together(self) -> bool:
+        """Whether the token at fault stands on the line of the previous one."""
+        return self.previous is not None and self.token is not None and self.previous.line == self.token.line
 
     @property
     def behind(self) -> Span:
@@ -102,7 +111,7 @@ def repairs(trouble: Trouble) -> Iterator[Repair]:
     if bracket is not None and bracket.doubtful and "COMMA" in trouble.accepted:
         yield _insertion(trouble, ["COMMA", "MISSING", bracket.closer], _INSERTIONS[bracket.closer])
     for kind, written in _INSERTIONS.items():
-        if kind in trouble.accepted and _may_precede(kind, token):
+        if kind in trouble.accepted and _may_precede(kind, trouble):
             yield _insertion(trouble, [kind], written)
     if "RBRACE" in trouble.accepted and (token is None or token.type in STATEMENTS):
         for depth in range(1, _MOST_CLOSED + 1):
@@ -149,8 +158,7 @@ def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
     if near is not None:
         fix = Fix(f"replace by `{near}`", token_span(token, trouble.source), near)
         yield Repair((_instead(token, near.upper(), near),), 1, f"did you mean `{near}`?", fix)
-    together = trouble.previous is not None and trouble.previous.line == token.line
-    if together and token.type in KEYWORDS and "NAME" in trouble.accepted:
+    if trouble.together and token.type in KEYWORDS and "NAME" in trouble.accepted:
         help = f"`{token}` is a word of the language: choose another name"
         yield Repair((_instead(token, "NAME", str(token)),), 1, help)
     others = (*likely(token), "MISSING") if token.type == "UNREADABLE" else _CONFUSED.get(token.type, ())
@@ -170,11 +178,12 @@ def _insertion(trouble: Trouble, kinds: Sequence[str], written: str) -> Repair:
     return Repair(tokens, fix=Fix(f"insert `{text}`", end, written) if written else None)
 
 
-def _may_precede(kind: str, token: Token | None) -> bool:
-    """Whether putting this in before a token is a likely guess."""
-    if kind == "TILDE":
-        return token == NORMAL.name
-    return kind not in ("PLUS", "THEN") or (token is not None and token.type in ("NAME", "KIND"))
+def _may_precede(kind: str, trouble: Trouble) -> bool:
+    """Whether putting this in before the token at fault is a likely guess."""
+    token = trouble.token
+    if kind == "PLUS":
+        return token is not None and token.type in ("NAME", "KIND") and "ARROW" in trouble.accepted
+    return kind not in _BEFORE or token in _BEFORE[kind]
 
 
 def _may_leave_out(trouble: Trouble, token: Token) -> bool:
