@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -256,6 +257,21 @@ def test_diagnostics_are_coloured_if_asked_for(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert ("\x1b[1;31merror[" in call("check", tiny).stderr) is coloured
+
+
+@pytest.mark.parametrize(("environment", "coloured"), [({"TERM": "xterm"}, True), ({"NO_COLOR": "1"}, False)])
+def test_diagnostics_are_coloured_on_a_terminal(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], coloured: bool
+) -> None:
+    tiny.write_text(WRONG)
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    ours, theirs = pty.openpty()
+    with process(["check", "tiny.sym"], Path.cwd(), stderr=theirs) as running, open(ours, "rb") as terminal:
+        os.close(theirs)
+        assert running.wait() == 1
+        assert (b"\x1b[1;31merror[" in terminal.read1()) is coloured
 
 
 def test_a_misspelt_spec_gets_a_suggestion(tiny: Path) -> None:

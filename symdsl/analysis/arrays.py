@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import attrs
 
 from symdsl.catalog.data import Outline
+from symdsl.language.nearby import nearest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +20,12 @@ _NAMES = ("x_train", "y_train", "x_test", "y_test")
 
 
 class BadArraysError(Exception):
-    """The file cannot be used; the message says why."""
+    """The file cannot be used; the message says why, and `help`, where something is near, what to do about it."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        """Keep both."""
+        self.help = help
+        super().__init__(message)
 
 
 @attrs.frozen
@@ -41,7 +47,9 @@ def read_outline(path: str, task: str) -> Outline:
     try:
         return _read(Path(path).expanduser(), task)
     except FileNotFoundError as error:
-        raise BadArraysError(f"there is no file `{path}`") from error
+        near = nearest(Path(path).expanduser(), ".npz")
+        help = f"did you mean `{near.as_posix()}`?" if near else ""
+        raise BadArraysError(f"there is no file `{path}`", help) from error
     except (OSError, RuntimeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise BadArraysError(f"`{path}` is not a readable .npz file: save it again with `numpy.savez`") from error
 

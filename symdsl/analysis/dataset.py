@@ -68,7 +68,7 @@ def _outline(source: Step, scope: Scope) -> Outline | None:
     try:
         return read_outline(str(arguments["path"]), str(arguments["task"]))
     except BadArraysError as error:
-        scope.collector.report("E601", source.span, str(error))
+        scope.collector.report("E601", source.span, str(error), help=error.help)
         return None
 
 

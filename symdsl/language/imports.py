@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable
 from pathlib import Path
 
 import attrs
 
-from symdsl.diagnostics import Collector, Fix, Span, suggest
+from symdsl.diagnostics import Collector, Fix, Span
 from symdsl.language import ast
+from symdsl.language.nearby import nearest
 from symdsl.language.parser import parse_program
 
 LARGEST = 10 * 1024 * 1024
 """Bytes of the largest file that is read."""
-
-_MOST_LISTED = 1000
 
 
 def read_file(path: Path, source: str, collector: Collector) -> ast.Program | None:
@@ -157,31 +154,11 @@ def _read(path: Path, span: Span, collector: Collector, importing: Path | None =
 
 
 def _report_missing(path: Path, span: Span, collector: Collector, importing: Path | None) -> None:
-    found = _nearest(path)
+    found = nearest(path, ".sym")
     near = "" if found is None else (found.relative_to(importing) if importing else found).as_posix()
     help = f"did you mean `{near}`?" if near else ""
     fix = Fix(f"replace by `{near}`", span, f'"{near}"') if near and importing else None
     collector.report("E101", span, f"there is no file `{path.as_posix()}`", help=help, fix=fix)
-
-
-def _nearest(path: Path) -> Path | None:
-    """The spec file that was likely meant: of the same folder, or of a folder beside it whose name is near."""
-    folder = path.parent
-    if not folder.is_dir():
-        beside = _named(folder.parent, Path.is_dir)
-        other = suggest(folder.name, beside)
-        folder = beside[other] if other else folder
-    specs = _named(folder, lambda one: one.suffix == ".sym")
-    near = suggest(path.name, specs)
-    return specs[near] if near else None
-
-
-def _named(folder: Path, wanted: Callable[[Path], bool]) -> dict[str, Path]:
-    """What is in a folder, if it can be listed, by name."""
-    try:
-        return {one.name: one for one in itertools.islice(folder.iterdir(), _MOST_LISTED) if wanted(one)}
-    except OSError:
-        return {}
 
 
 def _decoded(content: bytes, path: Path, span: Span, collector: Collector) -> str | None:

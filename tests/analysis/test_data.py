@@ -109,6 +109,13 @@ def test_files_that_cannot_be_used(tmp_path: Path, changed: dict[str, object], o
         parse(text(save(tmp_path, **changed), options))
 
 
+def test_a_missing_file_gets_a_suggestion(tmp_path: Path) -> None:
+    save(tmp_path)
+    with pytest.raises(SpecError, match="there is no file") as raised:
+        parse(text(tmp_path / "aa.npz"))
+    assert raised.value.diagnostics[0].help == f"did you mean `{(tmp_path / 'a.npz').as_posix()}`?"
+
+
 def test_damaged_and_missing_files(tmp_path: Path) -> None:
     whole = save(tmp_path).read_bytes()
     for length in (0, 10, 200, len(whole) // 2, len(whole) - 30):

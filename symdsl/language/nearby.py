@@ -1,0 +1,36 @@
+"""The file that was likely meant where there is none of that name."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+from symdsl.diagnostics import suggest
+
+_MOST_LISTED = 1000
+
+
+def nearest(path: Path, suffix: str) -> Path | None:
+    """A file whose name is near: of the same folder, or, where there is none, of one beside it whose name is near.
+
+    Args:
+        path: of the file that is missing.
+        suffix: of the files that can be meant.
+    """
+    folder = path.parent
+    if not folder.is_dir():
+        beside = _named(folder.parent, Path.is_dir)
+        other = suggest(folder.name, beside)
+        folder = beside[other] if other else folder
+    files = _named(folder, lambda one: one.suffix == suffix)
+    near = suggest(path.name, files)
+    return files[near] if near else None
+
+
+def _named(folder: Path, wanted: Callable[[Path], bool]) -> dict[str, Path]:
+    """What is in a folder, if it can be listed, by name."""
+    try:
+        return {one.name: one for one in itertools.islice(folder.iterdir(), _MOST_LISTED) if wanted(one)}
+    except OSError:
+        return {}
