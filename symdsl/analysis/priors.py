@@ -11,7 +11,7 @@ import attrs
 from symdsl.analysis.drafts import CandidateDraft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate, given
 from symdsl.analysis.facts import Prior
-from symdsl.analysis.kinds import KINDS, Arguments, completed
+from symdsl.analysis.kinds import KINDS, Arguments, completed, label
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
 from symdsl.analysis.values import Applied, describe
@@ -74,6 +74,10 @@ class Reach:
         if not all(matches(pattern.text, name) for pattern, name in zip(patterns, names, strict=True)):
             return False
         return self.asked is None or completed(KINDS[candidate], self.asked, layer.site) == arguments
+
+    def asks(self, layer: LayerDraft, candidate: CandidateDraft) -> bool:
+        """Whether the arguments asked for, if any, are those of a candidate of the kind."""
+        return self.asked is None or completed(candidate.kind, self.asked, layer.site) == candidate.arguments
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -151,8 +155,10 @@ class Rules:
             self.scope.collector.report("E501", tensor[0].span, "a bias is a single tensor without a name", help=help)
         elif not fitting:
             self._report_unmatched("candidate", kind, [*(one.kind.name for one in candidates), BIAS])
-        elif reach.label is not None and all(one.label != reach.label for _, one in fitting):
-            self._report_unmatched("candidate", kind, [one.label for _, one in fitting], reach.label)
+        elif reach.asked is not None and not any(reach.asks(draft, one) for draft, one in fitting):
+            draft, one = fitting[0]
+            asked = label(one.kind, completed(one.kind, reach.asked, draft.site), draft.site)
+            self._report_unmatched("candidate", kind, [draft.label(one) for draft, one in fitting], asked)
         else:
             tensors = [one.name for draft, found in fitting for one in found.kind.tensors(draft.site, found.arguments)]
             self._report_unmatched("tensor", tensor[0], tensors)

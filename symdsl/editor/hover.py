@@ -239,7 +239,7 @@ def _word(asked: _Asked) -> str:
     """A word that has a meaning of its own."""
     word = str(asked.word)
     if word in GROUPS and word != TRIVIAL:
-        return f"`{word}`: the group of {GROUPS[word].moves}, with {GROUPS[word].order} elements"
+        return f"`{word}`: the group of {' and '.join(GROUPS[word].movements)}, with {GROUPS[word].order} elements"
     if word in ACTIVATIONS and asked.cursor.since("THEN"):
         return f"`{word}`: an activation, which acts on every number by itself"
     if word in REDUCTIONS and asked.cursor.head in ("PROJECT", "POOL"):
