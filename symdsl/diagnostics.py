@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import json
 import os
@@ -21,6 +22,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
 """Categories of characters without a width of their own: controls, joiners, marks of direction, separators of lines."""
 _LONGEST_QUOTED = 40
 _GUTTER = 4
+_MOST_COMPARED = 300
 _NO_FILE = ("--", "<")
 """How names of sources begin that are no files: options of the command line, and texts."""
 _JAMO = range(0x1160, 0x1200)
@@ -40,9 +42,19 @@ class Span:
     def __str__(self) -> str:
         return f"{self.source}:{self.line}:{self.column}"
 
+    @property
+    def start(self) -> Span:
+        """The empty stretch before it."""
+        return Span(self.source, self.line, self.column, self.line, self.column)
+
+    @property
+    def end(self) -> Span:
+        """The empty stretch after it."""
+        return Span(self.source, self.end_line, self.end_column, self.end_line, self.end_column)
+
     def until(self, end: Span) -> Span:
         """The stretch from the start of this span to the end of another."""
-        return attrs.evolve(self, end_line=end.end_line, end_column=end.end_column)
+        return Span(self.source, self.line, self.column, end.end_line, end.end_column)
 
 
 @attrs.frozen
@@ -126,6 +138,13 @@ class Collector:
         """Start with no source and nothing to say."""
         self._lines: dict[str, list[str]] = {}
         self._found: dict[tuple[str, Span], Diagnostic] = {}
+        self._always: tuple[tuple[Span, str], ...] = ()
+
+    def noting(self, span: Span, label: str) -> Collector:
+        """The same collector, but all that is reported through it also names a place that led to it."""
+        view = copy.copy(self)
+        view._always = (*self._always, (span, label))
+        return view
 
     def add_source(self, source: str, text: str) -> None:
         """Make a text known, so that places in it can be shown; the order of texts is the order of reports."""
@@ -143,7 +162,7 @@ class Collector:
         fix: Fix | None = None,
     ) -> None:
         """Add a diagnostic; a second one of the same code at the same words is the same news and is dropped."""
-        places = tuple(self._place(where, words) for where, words in notes)
+        places = tuple(self._place(where, words) for where, words in (*notes, *self._always))
         diagnostic = Diagnostic(code, message, self._place(span, label), help, places, fix)
         self._found.setdefault((code, span), diagnostic)
 
@@ -156,6 +175,11 @@ class Collector:
         """Everything found so far, in the order of the text."""
         order = {source: index for index, source in enumerate(self._lines)}
         return tuple(sorted(self._found.values(), key=lambda one: _place_key(one, order)))
+
+    @property
+    def count(self) -> int:
+        """How many were found so far."""
+        return len(self._found)
 
     @property
     def failed(self) -> bool:
@@ -184,7 +208,7 @@ def _place_key(diagnostic: Diagnostic, order: Mapping[str, int]) -> tuple[int, i
 
 def suggest(word: str, known: Iterable[str]) -> str | None:
     """The known word nearest to a misspelt one, or nothing when none is near."""
-    words = sorted(set(known))
+    words = sorted(sorted(set(known), key=lambda other: abs(len(other) - len(word)))[:_MOST_COMPARED])
     lowered = {other.lower(): other for other in reversed(words)}
     near = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
     return lowered[near[0]] if near else None

@@ -8,7 +8,21 @@ from symdsl.language import ast
 
 RESERVED = frozenset(
     [
-        *("let", "import", "data", "network", "prior", "search", "input", "lift", "layer", "repeat", "project"),
+        *(
+            "let",
+            "import",
+            "data",
+            "block",
+            "network",
+            "prior",
+            "search",
+            "input",
+            "lift",
+            "layer",
+            "use",
+            "repeat",
+            "project",
+        ),
         *("pool", "flatten", "stride", "as", "true", "false"),
     ]
 )
@@ -48,9 +62,10 @@ small = st.recursive(atoms, _larger, max_leaves=2)
 
 steps = calls(small, words)
 candidates = st.builds(ast.Candidate, calls(small, words | kinds), st.none() | steps)
+paths = st.lists(names, min_size=1, max_size=3).map("/".join)
 layers = st.builds(
     ast.Layer,
-    st.none() | words,
+    st.none() | paths.map(ast.Word),
     st.lists(candidates, min_size=1, max_size=3).map(tuple),
     small,
     st.none() | small,
@@ -60,6 +75,7 @@ simple_items = st.one_of(
     st.builds(ast.Input, steps),
     st.builds(ast.Lift, words),
     layers,
+    st.builds(ast.Use, steps, st.none() | words),
     st.builds(ast.Project, words),
     st.builds(ast.Pool, words),
     st.just(ast.Flatten()),
@@ -77,16 +93,20 @@ items = st.recursive(simple_items, repeats, max_leaves=3)
 item_lists = st.lists(items, max_size=3).map(tuple)
 patterns = st.builds(
     ast.Pattern,
-    st.one_of(names, st.just("*"), names.map(lambda name: name + "*"), st.just("F-FC"), st.just("S-*")),
+    st.one_of(
+        names, st.just("*"), names.map(lambda name: name + "*"), paths, st.just("*/a"), st.just("F-FC"), st.just("S-*")
+    ),
     st.none() | st.lists(st.builds(ast.Argument, st.none() | words, small), max_size=2).map(tuple),
 )
 rules = st.builds(ast.Rule, st.lists(patterns, min_size=2, max_size=3).map(tuple), steps)
-parameters = st.builds(ast.Parameter, words, st.none() | small)
+parameters = st.builds(ast.Parameter, words, st.none() | words | st.just(ast.Word("prior")), st.none() | small)
+parameter_lists = st.none() | st.lists(parameters, max_size=3).map(tuple)
 statements = st.one_of(
     st.builds(ast.Let, words, expressions),
     st.builds(ast.Import, texts),
     st.builds(ast.Data, st.lists(steps, min_size=1, max_size=3).map(tuple)),
-    st.builds(ast.Network, words, st.none() | st.lists(parameters, max_size=3).map(tuple), item_lists),
+    st.builds(ast.Block, words, parameter_lists, item_lists),
+    st.builds(ast.Network, words, parameter_lists, item_lists),
     st.builds(ast.Instance, words, steps),
     st.builds(ast.Priors, st.lists(rules, max_size=2).map(tuple)),
     st.builds(ast.Search, st.lists(st.builds(ast.Setting, words, expressions), max_size=2).map(tuple)),

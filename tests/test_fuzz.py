@@ -1,6 +1,6 @@
 """Whatever is written, the only outcomes are a spec or diagnostics.
 
-500 cases by default, 20,000 with `pytest tests/test_fuzz.py --hypothesis-profile nightly`.
+Five tests: 500 cases by default, 20,000 with `pytest tests/test_fuzz.py --hypothesis-profile nightly`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plausible import specs
+from strategies import programs
 from symdsl.diagnostics import Diagnostic, SpecError, render_github, render_json, render_text
 from symdsl.graph.serial import content_hash
 from symdsl.language.formatter import format_text
+from symdsl.language.printer import print_program
 from symdsl.spec import Spec, check, load, parse
 
 SPECS = Path(__file__).parent.parent / "specs"
@@ -90,7 +92,8 @@ def lines_changed(draw: st.DrawFn) -> bytes:
     return b"".join(lines)
 
 
-written = st.one_of(specs().map(str.encode), bytes_changed(), lines_changed())
+names = st.text("abFC3-_/* .é", max_size=6).map(str.encode)
+pieces = st.lists(st.one_of(st.sampled_from(PIECES), st.sampled_from(LINES), names), max_size=30).map(b" ".join)
 overrides = st.one_of(st.just({}), st.dictionaries(st.sampled_from(KEYS), st.sampled_from(VALUES), max_size=2))
 
 
@@ -102,8 +105,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@given(written, overrides)
-def test_the_only_outcomes_are_a_spec_or_diagnostics(folder: Path, content: bytes, changes: dict[str, str]) -> None:
+@given(specs().map(str.encode), overrides)
+def test_specs_that_could_be_meant(folder: Path, content: bytes, changes: dict[str, str]) -> None:
+    only_a_spec_or_diagnostics(folder, content, changes)
+
+
+@given(programs.map(print_program).map(str.encode), overrides)
+def test_any_tree(folder: Path, content: bytes, changes: dict[str, str]) -> None:
+    only_a_spec_or_diagnostics(folder, content, changes)
+
+
+@given(bytes_changed(), overrides)
+def test_changed_bytes(folder: Path, content: bytes, changes: dict[str, str]) -> None:
+    only_a_spec_or_diagnostics(folder, content, changes)
+
+
+@given(lines_changed(), overrides)
+def test_changed_lines(folder: Path, content: bytes, changes: dict[str, str]) -> None:
+    only_a_spec_or_diagnostics(folder, content, changes)
+
+
+@given(st.one_of(pieces, st.binary(max_size=60)), overrides)
+def test_any_bytes(folder: Path, content: bytes, changes: dict[str, str]) -> None:
+    only_a_spec_or_diagnostics(folder, content, changes)
+
+
+def only_a_spec_or_diagnostics(folder: Path, content: bytes, changes: dict[str, str]) -> None:
     path = folder / "case.sym"
     path.write_bytes(content)
     show(check(path))

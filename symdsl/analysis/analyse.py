@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import attrs
 
 from symdsl.analysis.checks import check_comments, check_lets, check_network, check_search, check_twins
@@ -13,13 +11,14 @@ from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Candidate, Facts, Layer, Network, Node, ParameterTensor, Search
 from symdsl.analysis.lets import check_unused_lets, settle_lets
 from symdsl.analysis.library import check_templates
-from symdsl.analysis.names import Definitions, Scope, define, hidden, unique, unknown
+from symdsl.analysis.names import Definitions, Scope, define, hidden, unknown
+from symdsl.analysis.parameters import bind_parameters
 from symdsl.analysis.priors import Rules, read_rules
 from symdsl.analysis.search import analyse_search
-from symdsl.analysis.shapes import walk
+from symdsl.analysis.shapes import Blocks, walk
 from symdsl.analysis.symmetry import default_init_scale
 from symdsl.analysis.values import Located
-from symdsl.diagnostics import Collector, Span
+from symdsl.diagnostics import Collector
 from symdsl.language import ast
 
 
@@ -105,8 +104,9 @@ def _examine(program: ast.Program, collector: Collector) -> _Examined:
     dataset.scope = scope
     settle_lets(scope, definitions.data)
     data = dataset.facts()
-    walked, title = _network(definitions, scope, data)
-    check_templates(_idle(definitions), scope)
+    blocks = Blocks(definitions.blocks, hidden("block", definitions.gaps))
+    walked, title = _network(definitions, blocks, scope, data)
+    check_templates(_idle(definitions, blocks), blocks, scope)
     rules = read_rules(definitions.priors, scope)
     search = analyse_search(definitions.search, program.span, scope)
     return _Examined(definitions, scope, data, walked, title, rules, search)
@@ -148,74 +148,30 @@ class _Dataset:
 # ---------------------------------------------------------------- networks
 
 
-def _network(definitions: Definitions, scope: Scope, found: DataFacts | None) -> tuple[Walk, str]:
+def _network(definitions: Definitions, blocks: Blocks, scope: Scope, found: DataFacts | None) -> tuple[Walk, str]:
     node = definitions.network
     if node is None:
         return Walk(), ""
     data = found.data if found else None
     if isinstance(node, ast.Network):
-        return walk(node, scope, data), node.name.text
+        return walk(node, blocks, scope, data), node.name.text
     template = definitions.templates.get(node.template.name.text)
     if template is None:
         called = node.template.name
         if not hidden("network", definitions.gaps):
             unknown("E307", "network", called.text, called.span, definitions.templates, scope.collector)
         return Walk(), node.name.text
-    local = _parameters(template, node.template, scope)
-    return walk(attrs.evolve(template, name=node.name), scope.inside(local), data), node.name.text
+    local = bind_parameters(template, node.template, scope)
+    network = attrs.evolve(template, name=node.name)
+    return walk(network, blocks, scope.inside(local), data), node.name.text
 
 
-def _idle(definitions: Definitions) -> list[ast.Network]:
-    """The networks that wait for parameters, but are not instantiated."""
+def _idle(definitions: Definitions, blocks: Blocks) -> list[ast.Network | ast.Block]:
+    """The networks that wait for parameters, but are not instantiated, and the blocks that are not used."""
     node = definitions.network
     called = node.template.name.text if isinstance(node, ast.Instance) else None
-    return [one for name, one in definitions.templates.items() if one.parameters and name != called]
-
-
-def _parameters(template: ast.Network, call: ast.Call, scope: Scope) -> dict[str, Located | None]:
-    """What the parameters of a template stand for; `None` for what is wrong, which is reported."""
-    parameters = unique(template.parameters or (), "a parameter", scope.collector)
-    values: dict[str, Located | None] = {}
-    places: dict[str, Span] = {}
-    for index, argument in enumerate(call.arguments or ()):
-        name = _parameter(index, argument, tuple(parameters), template.name, scope)
-        value = evaluate(argument.value, scope)
-        if name in values:
-            notes = [(places[name], "first time")]
-            scope.collector.report("E308", argument.span, f"`{name}` is given twice", label="second time", notes=notes)
-        elif name is not None:
-            values[name], places[name] = value, argument.span
-    for name, parameter in parameters.items():
-        if name not in values and isinstance(parameter, ast.Parameter):
-            values[name] = _default(parameter, call, scope)
-    return values
-
-
-def _parameter(
-    index: int, argument: ast.Argument, names: Sequence[str], template: ast.Word, scope: Scope
-) -> str | None:
-    if argument.name is not None:
-        if argument.name.text in names:
-            return argument.name.text
-        name = argument.name
-        where = f" of `{template.text}`"
-        unknown("E303", "parameter", name.text, name.span, names, scope.collector, where)
-        return None
-    if index < len(names):
-        return names[index]
-    message = f"`{template.text}` has {len(names)} parameter{'' if len(names) == 1 else 's'}, found one more"
-    notes = [(template.span, "defined here")]
-    scope.collector.report("E403", argument.span, message, label="one too many", notes=notes)
-    return None
-
-
-def _default(parameter: ast.Parameter, call: ast.Call, scope: Scope) -> Located | None:
-    if parameter.default is not None:
-        return evaluate(parameter.default, scope)
-    message = f"`{call.name.text}` needs `{parameter.name.text}`"
-    notes = [(parameter.name.span, "asked for here")]
-    scope.collector.report("E403", call.span, message, notes=notes)
-    return None
+    networks = [one for name, one in definitions.templates.items() if one.parameters and name != called]
+    return [*networks, *(one for name, one in blocks.known.items() if name not in blocks.used)]
 
 
 # ---------------------------------------------------------------- drafts to facts

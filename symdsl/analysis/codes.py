@@ -42,8 +42,10 @@ _TABLE = (
     ),
     Code(
         "E103",
-        "a file is too large",
-        "A spec has at most 10 MiB. Whatever is larger is hardly a spec, and would take long to say so.",
+        "a file, or a word in it, is too large",
+        "A spec has, with all files it imports, at most 1 MiB, 40,000 words and comments, 100 files and 1,000 imports; "
+        "a name has at most 200 letters, a text 4,096. Whatever is larger is hardly a spec, and would take long to "
+        "say so.",
         "a data file given for a spec",
         "a spec",
     ),
@@ -58,7 +60,8 @@ _TABLE = (
     Code(
         "E105",
         "nested too deep",
-        "Expressions and blocks can be nested only so deep, so that any text can be read within bounds.",
+        "Expressions, `repeat`s and blocks in use can be nested only so deep, so that any text can be read within "
+        "bounds.",
         "let a = " + "(1, " * 200 + "2" + ")" * 200,
         "let a = (1, (1, 2))",
     ),
@@ -149,7 +152,7 @@ _TABLE = (
     Code(
         "E211",
         "a network without its one `input`",
-        "A network begins with `input`, and has one only.",
+        "A network begins with `input`, and has one only. A block has none: it goes on from the map it is used on.",
         "network n {\n  flatten\n}",
         "network n {\n  input image(1, 8, 8)\n  flatten\n  layer h: FC -> classes\n}",
     ),
@@ -198,8 +201,9 @@ _TABLE = (
     ),
     Code(
         "E307",
-        "an unknown network",
-        "What stands after `=` is a network with parameters, of this file or of one that it imports.",
+        "an unknown network or block",
+        "What stands after `=` is a network with parameters, what stands after `use` is a block, of this file or of "
+        "one that it imports.",
         "network n = pyramid(4)",
         "network p(width) {\n"
         "  input image(1, 8, 8)\n"
@@ -212,15 +216,16 @@ _TABLE = (
     Code(
         "E308",
         "something defined twice",
-        "Names of `let`s, of networks, of the layers of one network, keys and arguments are given once; a "
-        "spec has one `data`, one `search`, and one network to build.",
+        "`let`s, blocks and networks share their names, of imported files too, so each name is given once. So are the "
+        "names of the layers of one network, keys and arguments; a spec has one `data`, one `search`, and one network "
+        "to build.",
         "let width = 4\nlet width = 8",
         "let width = 4\nlet height = 8",
     ),
     Code(
         "E309",
         "a name defined by itself",
-        "The value of a `let` asks for itself, directly or by way of others.",
+        "The value of a `let` asks for itself, or a block uses itself, directly or by way of others.",
         "let a = b + 1\nlet b = a",
         "let a = b + 1\nlet b = 1",
     ),
@@ -277,9 +282,10 @@ _TABLE = (
     ),
     Code(
         "E405",
-        "a network too long",
-        "All items of a network, rounds of `repeat` and candidates together are at most 10,000, so that "
-        "checking a spec ends soon.",
+        "a spec that asks for too much",
+        "All items, rounds of `repeat` and candidates of a spec together are at most 10,000, the candidates of a layer "
+        "100, values 100,000, and there may be 200,000 pairs of a layer and a prior with a `*`, so that checking a "
+        "spec ends soon.",
         "let ten = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\ninput image(1, 8, 8)\n"
         + "".join("  " * depth + f"repeat ten as i{depth} {{\n" for depth in range(5))
         + "          layer: FC -> 1\n"

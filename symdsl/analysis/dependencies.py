@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import cast
+from functools import cache
 
 import attrs
 
@@ -12,13 +12,22 @@ from symdsl.language import ast
 
 def names_in(node: object) -> list[str]:
     """Every name that is called anywhere below a node, or below the nodes of a tuple."""
-    if isinstance(node, tuple):
-        return [name for one in node for name in names_in(one)]
-    if not attrs.has(type(node)):
-        return []
-    own = [node.name.text] if isinstance(node, ast.Call) else []
-    fields = attrs.asdict(cast(attrs.AttrsInstance, node), recurse=False).values()
-    return own + [name for one in fields for name in names_in(one)]
+    found: list[str] = []
+    waiting: list[object] = [node]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, ast.Call):
+            found.append(one.name.text)
+        kind: type = type(one)
+        below = one if isinstance(one, tuple) else [getattr(one, name) for name in _fields(kind)]
+        waiting.extend(reversed(below))
+    return found
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    """Names of the fields of a kind of node that hold nodes, or tuples of them."""
+    return tuple(field.name for field in attrs.fields(kind) if field.eq) if attrs.has(kind) else ()
 
 
 def reachable(needs: Mapping[str, Iterable[str]], roots: Iterable[str]) -> set[str]:

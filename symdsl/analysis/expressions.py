@@ -45,6 +45,8 @@ FUNCTIONS = {"floor": math.floor, "ceil": math.ceil}
 
 def evaluate(node: ast.Expression, scope: Scope) -> Located | None:
     """The value of an expression; nothing if it has none, which is reported."""
+    if not scope.affords("values", node.span):
+        return None
     match node:
         case ast.Number(value) | ast.Text(value) | ast.Flag(value):
             return Located(value, node.span)
@@ -63,7 +65,7 @@ def evaluate(node: ast.Expression, scope: Scope) -> Located | None:
 
 
 def _call(node: ast.Call, scope: Scope) -> Located | None:
-    if node.name.text in scope.names:
+    if scope.knows(node.name.text):
         if node.arguments is None:
             return scope.look_up(node.name)
         message, notes = f"`{node.name.text}` is a value and takes no arguments", scope.origin(node.name.text)
@@ -86,7 +88,13 @@ def _function(node: ast.Call, arguments: tuple[Given, ...], scope: Scope) -> Loc
         return None
     value = arguments[0].value
     number = None if value is None else _operand(value, scope)
-    return None if number is None else Located(FUNCTIONS[node.name.text](number), node.span)
+    if value is None or number is None:
+        return None
+    result = FUNCTIONS[node.name.text](number)
+    if abs(result) > _LARGEST:
+        scope.collector.report("E404", node.span, f"`{node.name.text}({number})` overflows", notes=value.notes)
+        return None
+    return Located(result, node.span)
 
 
 def _arithmetic(symbol: str, operands: list[Located | None], span: Span, scope: Scope) -> Located | None:
@@ -117,13 +125,13 @@ def _operand(operand: Located, scope: Scope) -> _Number | None:
     return None
 
 
-def unknown_name(operand: Located, scope: Scope) -> bool:
-    """Whether a value is a name, or a call, that stands for nothing; then it is reported."""
+def unknown_name(operand: Located, scope: Scope, known: Iterable[str] = ()) -> bool:
+    """Whether a value is a name, or a call, that stands for nothing; then it is reported, `known` names suggested."""
     value: Plain = operand.value
     if not isinstance(value, Applied) or (value.arguments and is_word(value.name)):
         return False
     if value.arguments:
-        unknown("E301", "function", value.name, value.name_span, FUNCTIONS, scope.collector)
+        unknown("E301", "function", value.name, value.name_span, (*FUNCTIONS, *known), scope.collector)
     elif not scope.excuses(value.name, ()):
-        unknown("E301", "name", value.name, operand.span, (), scope.collector, also=scope.names)
+        unknown("E301", "name", value.name, operand.span, (), scope.collector, also=(*scope.names, *known))
     return True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import attrs
 
@@ -11,6 +13,7 @@ from symdsl.diagnostics import Collector, Fix, Span, listing, shortened, suggest
 from symdsl.language import ast
 
 _MOST_LISTED = 10
+_MOST_SUGGESTIONS = 50
 
 
 @attrs.frozen
@@ -20,6 +23,7 @@ class Definitions:
     Attributes:
         lets: by name, in order.
         templates: networks with their items, by name.
+        blocks: by name.
         network: the one network that is to be built, if exactly one is.
         data: the data statement, if there is one.
         priors: rules of all prior blocks.
@@ -29,6 +33,7 @@ class Definitions:
 
     lets: Mapping[str, ast.Let]
     templates: Mapping[str, ast.Network]
+    blocks: Mapping[str, ast.Block]
     network: ast.Network | ast.Instance | None
     data: ast.Data | None
     priors: tuple[ast.Rule, ...]
@@ -39,14 +44,15 @@ class Definitions:
 def define(program: ast.Program, collector: Collector) -> Definitions:
     """Sort statements by what they define; duplicates are reported, and what is missing and cannot be in a gap."""
     statements = program.statements
-    lets, networks = named(program, collector)
-    gaps = gaps_of(program)
+    names, gaps = named(program, collector), gaps_of(program)
+    networks = [one for one in names if isinstance(one, ast.Network | ast.Instance)]
     searches = [one for one in statements if isinstance(one, ast.Search)]
     _only_one("search", searches, collector)
     return Definitions(
-        lets=lets,
-        templates={name: one for name, one in networks.items() if isinstance(one, ast.Network)},
-        network=_network(list(networks.values()), gaps, program.span, collector),
+        lets={one.name.text: one for one in names if isinstance(one, ast.Let)},
+        templates={one.name.text: one for one in networks if isinstance(one, ast.Network)},
+        blocks={one.name.text: one for one in names if isinstance(one, ast.Block)},
+        network=_network(networks, gaps, program.span, collector),
         data=_data([one for one in statements if isinstance(one, ast.Data)], gaps, program.span, collector),
         priors=tuple(rule for one in statements if isinstance(one, ast.Priors) for rule in one.rules),
         search=searches[0].settings if searches else (),
@@ -64,16 +70,41 @@ def hidden(what: str, gaps: Iterable[ast.Unread]) -> bool:
     return any(gap.what in (what, "import", "") for gap in gaps)
 
 
-def named(program: ast.Program, collector: Collector) -> tuple[dict[str, ast.Let], dict[str, Named]]:
-    """The `let`s and the networks by name; duplicates are reported."""
-    lets = unique((one for one in program.statements if isinstance(one, ast.Let)), "`let`", collector)
-    networks = unique(
-        (one for one in program.statements if isinstance(one, ast.Network | ast.Instance)), "a network", collector
+Global = ast.Let | ast.Block | ast.Network | ast.Instance
+"""What gives the whole spec a name."""
+
+_WHAT: dict[type[Global], str] = {
+    ast.Let: "a `let`",
+    ast.Block: "a block",
+    ast.Network: "a network",
+    ast.Instance: "a network",
+}
+
+
+def named(program: ast.Program, collector: Collector) -> list[Global]:
+    """The `let`s, blocks and networks; of those that share a name the first, and the others are reported."""
+    found: dict[str, Global] = {}
+    for node in program.statements:
+        if isinstance(node, Global):
+            first = found.setdefault(node.name.text, node)
+            if first is not node:
+                _report_clash(node, first, collector)
+    return list(found.values())
+
+
+def _report_clash(node: Global, first: Global, collector: Collector) -> None:
+    what, before = _WHAT[type(node)], _WHAT[type(first)]
+    if what == before:
+        report_twice(what, node.name, first.name.span, collector)
+        return
+    message = f"`{node.name.text}` is defined as {what}, but is the name of {before} already"
+    notes = [(first.name.span, f"{before} of that name")]
+    collector.report(
+        "E308", node.name.span, message, label="second time", help="give one of them another name", notes=notes
     )
-    return {name: one for name, one in lets.items() if isinstance(one, ast.Let)}, networks
 
 
-Named = ast.Let | ast.Network | ast.Instance | ast.Setting | ast.Parameter
+Named = TypeVar("Named", bound=ast.Setting | ast.Parameter)
 
 
 def unique(nodes: Iterable[Named], what: str, collector: Collector) -> dict[str, Named]:
@@ -98,7 +129,7 @@ def report_twice(what: str, name: ast.Word, first: Span, collector: Collector) -
 
 
 def _network(
-    networks: Sequence[Named], gaps: Sequence[ast.Unread], whole: Span, collector: Collector
+    networks: Sequence[ast.Network | ast.Instance], gaps: Sequence[ast.Unread], whole: Span, collector: Collector
 ) -> ast.Network | ast.Instance | None:
     instantiated = {one.template.name.text for one in networks if isinstance(one, ast.Instance)}
     built = [one for one in networks if isinstance(one, ast.Instance) or _complete(one, instantiated)]
@@ -111,13 +142,11 @@ def _network(
         collector.report("E311", place, "there is no network to build", help=help)
         return None
     _only_one("network", built, collector)
-    network = built[0]
-    assert isinstance(network, ast.Network | ast.Instance), "only networks were given"
-    return network
+    return built[0]
 
 
-def _complete(node: Named, instantiated: set[str]) -> bool:
-    return isinstance(node, ast.Network) and not node.parameters and node.name.text not in instantiated
+def _complete(node: ast.Network, instantiated: set[str]) -> bool:
+    return not node.parameters and node.name.text not in instantiated
 
 
 def _data(found: Sequence[ast.Data], gaps: Sequence[ast.Unread], whole: Span, collector: Collector) -> ast.Data | None:
@@ -138,7 +167,9 @@ def _beginning(whole: Span) -> Span:
     return Span(whole.source, whole.line, whole.column, whole.line, whole.column + 1)
 
 
-def _only_one(what: str, found: Sequence[Named | ast.Data | ast.Search], collector: Collector) -> None:
+def _only_one(
+    what: str, found: Sequence[ast.Network | ast.Instance | ast.Data | ast.Search], collector: Collector
+) -> None:
     for extra in found[1:]:
         collector.report(
             "E308",
@@ -148,6 +179,9 @@ def _only_one(what: str, found: Sequence[Named | ast.Data | ast.Search], collect
             notes=[(found[0].span, "the first")],
         )
 
+
+LIMITS = {"items, rounds and candidates": 10_000, "values": 100_000, "priors for layers": 200_000}
+"""How much of what one spec may ask for. `priors for layers` counts every pair of a layer and a prior with a `*`."""
 
 Evaluate = Callable[[ast.Expression, "Scope"], "Located | None"]
 
@@ -161,6 +195,7 @@ class Scope:
         lets: definitions by name; evaluated when first asked for.
         evaluate: how.
         builtins: names that the data define, found when first asked for.
+        spent: how much was asked for of what is limited.
         local: names of the network's parameters and of `repeat`; `None` for what was reported already.
         used: names of the `let`s that were asked for.
         incomplete: whether there may be names that could not be read.
@@ -170,6 +205,7 @@ class Scope:
     lets: Mapping[str, ast.Let]
     evaluate: Evaluate
     builtins: Mapping[str, Callable[[], Located | None]]
+    spent: Counter[str] = attrs.field(factory=Counter)
     local: Mapping[str, Located | None] = attrs.field(factory=dict)
     used: set[str] = attrs.field(factory=set)
     incomplete: bool = False
@@ -178,7 +214,30 @@ class Scope:
 
     def inside(self, local: Mapping[str, Located | None]) -> Scope:
         """The scope of a block that adds names of its own."""
-        return attrs.evolve(self, local={**self.local, **local}, used=self.used, known=self._known, open=self._open)
+        return attrs.evolve(self, local={**self.local, **local})
+
+    def affords(self, what: str, span: Span, more: int = 1) -> bool:
+        """Count something that is limited; false, and reported once, when there is too much of it to go on.
+
+        Args:
+            what: a key of `LIMITS`.
+            span: where it is asked for.
+            more: how much.
+        """
+        limit, before = LIMITS[what], self.spent[what]
+        self.spent[what] += more
+        if before <= limit < self.spent[what]:
+            help = "the limits are there so that checking a spec ends soon"
+            self.collector.report("E405", span, f"more than {limit:,} {what} in one spec are too many", help=help)
+        return self.spent[what] <= limit
+
+    def outside(self) -> Scope:
+        """The scope of the whole spec, without the names that blocks added."""
+        return attrs.evolve(self, local={})
+
+    def knows(self, name: str) -> bool:
+        """Whether a name stands for something."""
+        return name in self.local or name in self.lets or name in self.builtins
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -219,8 +278,7 @@ class Scope:
             self.refuse(name.text)
         if name.text not in self._known:
             self._open.append(name.text)
-            outside = attrs.evolve(self, local={}, used=self.used, known=self._known, open=self._open)
-            self._known[name.text] = self.evaluate(self.lets[name.text].value, outside)
+            self._known[name.text] = self.evaluate(self.lets[name.text].value, self.outside())
             self._open.pop()
         return self._known[name.text]
 
@@ -250,7 +308,7 @@ def unknown(
     if collector.knows(code, span):
         return
     words = list(dict.fromkeys(known))
-    near = suggest(name, [*words, *also])
+    near = suggest(name, [*words, *also]) if collector.count < _MOST_SUGGESTIONS else None
     question = f"did you mean `{near}`?" if near else ""
     fix = Fix(f"replace by `{near}`", span, near) if near else None
     help = " ".join(part for part in (question, _choice(words)) if part)

@@ -20,6 +20,7 @@ from symdsl.diagnostics import Span, listing
 from symdsl.language import ast
 
 BIAS = "bias"
+_PAIRS = "priors for layers"
 DEFAULT = Prior(precision=1.0, learned=True)
 
 _TO_PRECISION = {
@@ -63,9 +64,15 @@ class Reach:
     prior: Prior
     asked: Arguments | None
 
-    def specificity(self) -> int:
-        """How much is spelt out, over all parts: 0 for `*`, 1 with a `*` in it, 2 for a name, 3 with arguments."""
-        return sum(_specificity(part) for part in self.rule.selector)
+    def specificity(self) -> tuple[int, int]:
+        """How much is spelt out.
+
+        First over all parts: 0 for `*`, 1 with a `*` in it, 2 for a name, 3 with arguments. Then, between patterns of
+        paths, the steps that have no `*`: `stage/last/*` goes before `stage/*`.
+        """
+        path = self.rule.selector[0].text
+        steps = path.split("/") if "*" in path else []
+        return sum(_specificity(part) for part in self.rule.selector), sum("*" not in step for step in steps)
 
     def hits(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> bool:
         """Whether the rule is about this tensor."""
@@ -95,11 +102,26 @@ def _specificity(part: ast.Pattern) -> int:
 
 @attrs.define
 class Rules:
-    """The rules of all prior blocks, in order."""
+    """The rules of all prior blocks.
+
+    Attributes:
+        scope: where they stand.
+        reaches: one a rule, in order.
+        hit: indices of those that are about some tensor that was.
+    """
 
     scope: Scope
     reaches: Sequence[Reach]
     hit: set[int] = attrs.field(factory=set)
+    _named: dict[str, list[int]] = attrs.field(factory=dict)
+    _wild: list[int] = attrs.field(factory=list)
+    _of_layer: tuple[str, list[int]] = ("", [])
+
+    def __attrs_post_init__(self) -> None:
+        """Sort the rules: those of one layer are looked up, only those with a `*` are tried on every layer."""
+        for index, reach in enumerate(self.reaches):
+            name = reach.rule.selector[0].text
+            (self._wild if "*" in name else self._named.setdefault(name, [])).append(index)
 
     def of(self, layer: LayerDraft, candidate: CandidateDraft, tensor: str) -> Prior:
         """The prior of a candidate's tensor."""
@@ -113,11 +135,15 @@ class Rules:
     def report_idle(self, walked: Walk) -> None:
         """Report the rules that no tensor asked for so far was about, but for those that a mended network may need."""
         for index, reach in enumerate(self.reaches):
-            if index not in self.hit:
-                self._report_idle(reach, walked)
+            if index in self.hit:
+                continue
+            if not self.scope.affords(_PAIRS, reach.rule.place, len(walked.layers)):
+                return
+            self._report_idle(reach, walked)
 
     def _best(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> Prior | None:
-        hits = [index for index, one in enumerate(self.reaches) if one.hits(layer, candidate, arguments, tensor)]
+        about = self._about(layer.name)
+        hits = [index for index in about if self.reaches[index].hits(layer, candidate, arguments, tensor)]
         self.hit.update(hits)
         if not hits:
             return None
@@ -127,6 +153,18 @@ class Rules:
         for other in others:
             self._report_tie(first, other, path)
         return first.prior
+
+    def _about(self, layer: str) -> list[int]:
+        """Indices of the rules about a layer; kept, since all tensors of a layer are asked for in turn."""
+        if self._of_layer[0] != layer:
+            wild = self._wild if self.scope.affords(_PAIRS, self._place, len(self._wild)) else []
+            found = [index for index in wild if matches(self.reaches[index].rule.selector[0].text, layer)]
+            self._of_layer = (layer, sorted([*found, *self._named.get(layer, [])]))
+        return self._of_layer[1]
+
+    @property
+    def _place(self) -> Span:
+        return self.reaches[self._wild[0]].rule.place if self._wild else ast.NOWHERE
 
     def _report_tie(self, first: Reach, other: Reach, path: str) -> None:
         self.scope.collector.report(

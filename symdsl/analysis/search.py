@@ -19,9 +19,7 @@ def analyse_search(settings: Sequence[ast.Setting], span: Span, scope: Scope) ->
     """The settings with defaults filled in; nothing if one is wrong, which is reported."""
     known = [one for one in settings if _known(one, scope)]
     single = unique(known, "a key of `search`", scope.collector)
-    given = [
-        Given(one.name, evaluate(one.value, scope), one.span) for one in single.values() if isinstance(one, ast.Setting)
-    ]
+    given = [Given(one.name, evaluate(one.value, scope), one.span) for one in single.values()]
     bound = bind(SEARCH, given, span, scope)
     return None if bound is None or len(given) < len(settings) else _search(bound)
 

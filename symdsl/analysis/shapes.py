@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatchmethod
 from typing import Literal, cast
 
@@ -14,6 +14,7 @@ from symdsl.analysis.expressions import evaluate, given, unknown_name
 from symdsl.analysis.facts import Data, Flatten, Input, Lift, Pool, Project, Shape, Value
 from symdsl.analysis.kinds import KINDS, Refusal, Site, call_signature, completed
 from symdsl.analysis.names import Scope, report_twice, unknown
+from symdsl.analysis.parameters import bind_parameters
 from symdsl.analysis.priors import evaluate_prior
 from symdsl.analysis.types import bind, bind_partly, convert
 from symdsl.analysis.values import Applied, Located, describe
@@ -23,25 +24,64 @@ from symdsl.diagnostics import Fix, Span
 from symdsl.groups import GROUPS, TRIVIAL
 from symdsl.language import ast
 
-_MOST_VISITS = 10_000
+_VISITS = "items, rounds and candidates"
+_MOST_CANDIDATES = 100
+_DEEPEST = 50
 _CAUSES = {"size": "sets the size of the map", "lift": "lifted here", "flatten": "flattened here"}
 """What to say of the earlier item that a refusal follows from."""
 
 
-def walk(network: ast.Network, scope: Scope, data: Data | None) -> Walk:
+@attrs.frozen
+class Blocks:
+    """The blocks of a spec.
+
+    Attributes:
+        known: by name.
+        incomplete: whether there may be others that could not be read.
+        used: names of those that were asked for.
+    """
+
+    known: Mapping[str, ast.Block]
+    incomplete: bool
+    used: set[str] = attrs.field(factory=set)
+
+
+def walk(network: ast.Network, blocks: Blocks, scope: Scope, data: Data | None) -> Walk:
     """Infer the shape of every item of a network.
 
     Args:
         network: its items.
+        blocks: what it may use, by name.
         scope: what names stand for, the network's parameters included.
         data: what it has to fit, if that is known.
     """
-    walker = _Walker(scope, data)
+    walker = _Walker(scope, data, blocks)
     walker.items(network.items)
     walker.finish(network)
     sound = {draft.name for draft in walker.drafts if isinstance(draft, LayerDraft)}
-    doubtful = walker.doubtful | (walker.names.keys() - sound)
-    return Walk(tuple(walker.drafts), tuple(walker.names), frozenset(doubtful), walker.complete)
+    doubtful = walker.doubtful | (walker.layers.keys() - sound)
+    return Walk(tuple(walker.drafts), tuple(walker.layers), frozenset(doubtful), walker.complete)
+
+
+def walk_block(block: ast.Block, blocks: Blocks, scope: Scope) -> None:
+    """Report what is wrong with a block whatever the map it reads, and whatever `scope` does not know."""
+    walker = _Walker(scope, None, blocks, body=_Body(f"{block.name.text}/"), open=(block.name.text,))
+    walker.items(block.items)
+
+
+@attrs.define
+class _Body:
+    """The items between two braces that share names: those of a network, or of a block in use.
+
+    Attributes:
+        path: what the names of its layers begin with.
+        layers: how many it has so far.
+        uses: how often it used each block so far.
+    """
+
+    path: str = ""
+    layers: int = 0
+    uses: Counter[str] = attrs.field(factory=Counter)
 
 
 @attrs.define
@@ -51,6 +91,10 @@ class _Walker:
     Attributes:
         scope: what names stand for here.
         data: as in `walk`.
+        blocks: what may be used.
+        body: what shares names with the next item.
+        open: names of the blocks in use here.
+        depth: how many blocks and `repeat`s are open here.
         drafts: those finished.
         shape: of the map behind them; `None` where that is not known.
         vague: whether its channels are not known, but stand at 1.
@@ -59,6 +103,10 @@ class _Walker:
 
     scope: Scope
     data: Data | None
+    blocks: Blocks
+    body: _Body = attrs.field(factory=_Body)
+    open: tuple[str, ...] = ()
+    depth: int = 0
     drafts: list[Draft] = attrs.field(factory=list)
     shape: Shape | None = None
     vague: bool = False
@@ -66,8 +114,7 @@ class _Walker:
     doubtful: set[str] = attrs.field(factory=set)
     complete: bool = True
     started: ast.Input | None = None
-    layers: int = 0
-    visits: int = 0
+    layers: dict[str, None] = attrs.field(factory=dict)
     names: dict[str, Span] = attrs.field(factory=dict)
     used: Counter[str] = attrs.field(factory=Counter)
 
@@ -75,7 +122,8 @@ class _Walker:
         for item in items:
             if self._too_long(item.span):
                 return
-            if self.started is None and self.complete and not isinstance(item, ast.Input | ast.Repeat | ast.Unread):
+            begun = self.started is not None or self.open or isinstance(item, ast.Input | ast.Repeat | ast.Unread)
+            if not begun and self.complete:
                 self.scope.collector.report(
                     "E211", item.span, "a network begins with `input`", help="write `input image(...)` first"
                 )
@@ -84,13 +132,10 @@ class _Walker:
 
     def _too_long(self, span: Span, more: int = 1) -> bool:
         """Count items, rounds and candidates; true, and reported once, when there are too many to go on."""
-        before = self.visits
-        self.visits += more
-        if before <= _MOST_VISITS < self.visits:
-            message = f"a network of more than {_MOST_VISITS:,} items, rounds and candidates is too long"
-            self.scope.collector.report("E405", span, message)
-            self._lose()
-        return self.visits > _MOST_VISITS
+        if self.scope.affords(_VISITS, span, more):
+            return False
+        self._lose()
+        return True
 
     def finish(self, network: ast.Network) -> None:
         """Check what comes out at the end."""
@@ -125,16 +170,18 @@ class _Walker:
     def _(self, node: ast.Unread) -> None:
         self.shape = None
         if node.what == "layer":
-            self.layers += 1
-            word = node.name or ast.Word(f"l{self.layers}", node.span)
-            self._claim(word.text, word.span)
-        elif node.what in ("", "repeat") or self.started is None:
+            self._begin_layer(node.name, node.span)
+        elif node.what in ("", "repeat", "use") or self.started is None:
             self.complete = False
 
     # input, lift, project, pool, flatten
 
     @item.register
     def _(self, node: ast.Input) -> None:
+        if self.open:
+            help = "a block goes on from the map it is used on; drop this line"
+            self.scope.collector.report("E211", node.span, "`input` begins a network, not a block", help=help)
+            return
         if self.started is not None:
             notes = [(self.started.span, "the first")]
             self.scope.collector.report(
@@ -261,6 +308,54 @@ class _Walker:
         self.used[what] += 1
         return what if self.used[what] == 1 else f"{what}-{self.used[what]}"
 
+    # use
+
+    @item.register
+    def _(self, node: ast.Use) -> None:
+        path = self._claim_use(node)
+        self.blocks.used.add(node.block.name.text)
+        block = self.blocks.known.get(node.block.name.text)
+        if block is None:
+            self._unknown_block(node.block.name)
+        elif block.name.text in self.open:
+            notes = [(block.name.span, "this block")]
+            self.scope.collector.report("E309", node.span, f"`{block.name.text}` uses itself", notes=notes)
+            self._lose()
+        elif not self._too_deep(node.span):
+            self._use(block, node, path)
+
+    def _unknown_block(self, called: ast.Word) -> None:
+        if not self.blocks.incomplete:
+            unknown("E307", "block", called.text, called.span, self.blocks.known, self.scope.collector)
+        self._lose()
+
+    def _claim_use(self, node: ast.Use) -> str:
+        """The path of a use; where its name is taken, which is reported, one that would do."""
+        called = node.block.name.text
+        self.body.uses[called] += 1
+        number = f"{'_' if called[-1].isdigit() else ''}{self.body.uses[called]}"
+        name = node.name.text if node.name else f"{called}{number}"
+        claimed = self._claim("a part of the network", name, node.title)
+        return self.body.path + (name if claimed else f"{name}-{number}") + "/"
+
+    def _use(self, block: ast.Block, node: ast.Use, path: str) -> None:
+        scope, body, opened = self.scope, self.body, self.open
+        local = bind_parameters(block, node.block, scope)
+        noting = attrs.evolve(scope.outside().inside(local), collector=scope.collector.noting(node.span, "used here"))
+        self.scope, self.body, self.open = noting, _Body(path), (*opened, block.name.text)
+        self.depth += 1
+        self.items(block.items)
+        self.depth -= 1
+        self.scope, self.body, self.open = scope, body, opened
+
+    def _too_deep(self, span: Span) -> bool:
+        if self.depth < _DEEPEST:
+            return False
+        message = f"blocks and `repeat`s are nested more than {_DEEPEST} deep"
+        self.scope.collector.report("E105", span, message)
+        self._lose()
+        return True
+
     # repeat
 
     @item.register
@@ -284,12 +379,16 @@ class _Walker:
         self._lose()
 
     def _repeat(self, node: ast.Repeat, values: Sequence[Located]) -> None:
+        if self._too_deep(node.span):
+            return
         outside = self.scope
+        self.depth += 1
         for value in values:
             if self._too_long(node.values.span):
                 break
             self.scope = outside.inside(self._unpacked(node, value))
             self.items(node.items)
+        self.depth -= 1
         self.scope = outside
 
     def _unpacked(self, node: ast.Repeat, value: Located) -> dict[str, Located | None]:
@@ -307,10 +406,8 @@ class _Walker:
 
     @item.register
     def _(self, node: ast.Layer) -> None:
-        self.layers += 1
-        name = node.name.text if node.name else f"l{self.layers}"
-        self._claim(name, self._title(node))
-        candidates = [one for candidate in node.candidates for one in self._candidates(candidate)]
+        name = self._begin_layer(node.name, self._title(node))
+        candidates = self._all_candidates(node)
         activations = self._activations(node.activations)
         out = self._out_shape(node, name)
         shape, self.shape = self.shape, out
@@ -326,17 +423,29 @@ class _Walker:
             self.made["size"] = node.span
         self._add(LayerDraft(name, shape, out, stride, sound, activations, title), out)
 
+    def _begin_layer(self, word: ast.Word | None, span: Span) -> str:
+        """The name of the next layer, its path included."""
+        self.body.layers += 1
+        own = word.text if word else f"l{self.body.layers}"
+        self._claim("a layer", own, span)
+        self.layers[self.body.path + own] = None
+        return self.body.path + own
+
     def _title(self, node: ast.Layer) -> Span:
         return node.name.span if node.name else node.candidates[0].span
 
-    def _claim(self, name: str, span: Span) -> None:
-        first = self.names.get(name)
-        self.names.setdefault(name, span)
-        if first == span:
-            help = "leave the name out: layers of a `repeat` are named after their position"
-            self.scope.collector.report("E308", span, f"`{name}` names a layer in every round of `repeat`", help=help)
-        elif first is not None:
-            report_twice("a layer", ast.Word(name, span), first, self.scope.collector)
+    def _claim(self, what: str, name: str, span: Span) -> bool:
+        """Take a name for something in this body; false, and reported, where it is taken."""
+        path = self.body.path + name
+        if path not in self.names:
+            self.names[path] = span
+            return True
+        if self.names[path] == span:
+            help = "leave the name out: what a `repeat` holds is named after its position"
+            self.scope.collector.report("E308", span, f"`{name}` names {what} in every round of `repeat`", help=help)
+        else:
+            report_twice(what, ast.Word(name, span), self.names[path], self.scope.collector)
+        return False
 
     def _out_shape(self, node: ast.Layer, name: str) -> Shape | None:
         channels = self._whole(node.channels, "channels")
@@ -374,6 +483,16 @@ class _Walker:
         return tuple(call.name.text for call in calls)
 
     # candidates
+
+    def _all_candidates(self, node: ast.Layer) -> list[CandidateDraft | None]:
+        found: list[CandidateDraft | None] = []
+        for candidate in node.candidates:
+            found += self._candidates(candidate)
+            if len(found) > _MOST_CANDIDATES:
+                message = f"a layer has at most {_MOST_CANDIDATES} candidates"
+                self.scope.collector.report("E405", candidate.span, message)
+                return [None]
+        return found
 
     def _candidates(self, node: ast.Candidate) -> list[CandidateDraft | None]:
         prior = None if node.prior is None else evaluate_prior(node.prior, self.scope)

@@ -78,7 +78,7 @@ def _items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
         yield from _in_brackets(cursor, reading)
         return
     if cursor.fresh:
-        yield from _BEGINNINGS[cursor.block](cursor, reading)
+        yield from _BEGINNINGS.get(cursor.block, _item)(cursor, reading)
     if cursor.before:
         within = _within_item if cursor.head in STATEMENTS | ITEMS else _WITHIN.get(cursor.block, _within_item)
         yield from within(cursor, reading)

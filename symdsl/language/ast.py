@@ -1,4 +1,4 @@
-"""The tree of a spec. Spans say where a node was written and take no part in equality."""
+"""The tree of a spec. Spans say where a node, or its opening brace, was written and take no part in equality."""
 
 from __future__ import annotations
 
@@ -139,9 +139,10 @@ class Data:
 
 @attrs.frozen
 class Parameter:
-    """A parameter of a network, perhaps with a default."""
+    """A parameter of a network or a block, perhaps with a type and a default."""
 
     name: Word
+    type: Word | None = None
     default: Expression | None = None
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
@@ -173,7 +174,7 @@ class Candidate:
 
 @attrs.frozen
 class Layer:
-    """`layer name: candidates -> channels stride s |> activations`."""
+    """`layer name: candidates -> channels stride s |> activations`; a name may be a path, `stage/l1`."""
 
     name: Word | None
     candidates: tuple[Candidate, ...]
@@ -181,6 +182,20 @@ class Layer:
     stride: Expression | None = None
     activations: tuple[Call, ...] = ()
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
+class Use:
+    """`use block(arguments) as name`: the items of a block, at this place of a network."""
+
+    block: Call
+    name: Word | None = None
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+    @property
+    def title(self) -> Span:
+        """Where its name is, or else that of its block."""
+        return (self.name or self.block.name).span
 
 
 @attrs.frozen
@@ -192,6 +207,7 @@ class Repeat:
     unpack: bool
     items: tuple[Item, ...]
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+    brace: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -217,7 +233,18 @@ class Flatten:
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
-Item: TypeAlias = Input | Lift | Layer | Repeat | Project | Pool | Flatten | Unread
+Item: TypeAlias = Input | Lift | Layer | Use | Repeat | Project | Pool | Flatten | Unread
+
+
+@attrs.frozen
+class Block:
+    """`block name(parameters) { items }`: items that networks use; `parameters` is `None` without parentheses."""
+
+    name: Word
+    parameters: tuple[Parameter, ...] | None
+    items: tuple[Item, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+    brace: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -228,6 +255,7 @@ class Network:
     parameters: tuple[Parameter, ...] | None
     items: tuple[Item, ...]
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+    brace: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -268,6 +296,7 @@ class Priors:
 
     rules: tuple[Rule, ...]
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+    brace: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
 @attrs.frozen
@@ -285,9 +314,10 @@ class Search:
 
     settings: tuple[Setting, ...]
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+    brace: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
-Statement: TypeAlias = Let | Import | Data | Network | Instance | Priors | Search | Unread
+Statement: TypeAlias = Let | Import | Data | Block | Network | Instance | Priors | Search | Unread
 
 
 @attrs.frozen

@@ -12,14 +12,14 @@ from lark import Token, Tree
 from symdsl.diagnostics import Collector, Span
 from symdsl.language import ast
 from symdsl.language.spans import token_span
+from symdsl.language.words import DEEPEST, TOO_DEEP
 
-_DEEPEST = 150
 _MOST_DIGITS = 40
 _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 _EXPRESSIONS = (ast.Number, ast.Text, ast.Flag, ast.Call, ast.List, ast.Tuple, ast.Negative, ast.Binary, ast.Unread)
-_ITEMS = (ast.Input, ast.Lift, ast.Layer, ast.Repeat, ast.Project, ast.Pool, ast.Flatten, ast.Unread)
+_ITEMS = (ast.Input, ast.Lift, ast.Layer, ast.Use, ast.Repeat, ast.Project, ast.Pool, ast.Flatten, ast.Unread)
 
 
 class _TooDeepError(Exception):
@@ -27,7 +27,7 @@ class _TooDeepError(Exception):
 
     def __init__(self, span: Span) -> None:
         self.span = span
-        super().__init__("this is nested too deep to read")
+        super().__init__(TOO_DEEP)
 
 
 def build(tree: Tree[Token], source: str, collector: Collector) -> Any:
@@ -71,7 +71,7 @@ class _Builder:
     def _build(self, node: Tree[Token] | Token, depth: int) -> Any:
         if isinstance(node, Token):
             return node
-        if depth > _DEEPEST:
+        if depth > DEEPEST:
             raise _TooDeepError(token_span(next(_tokens(node)), self._source))
         children = [self._build(child, depth + 1) for child in node.children]
         return _RULES[str(node.data)](self, children)
@@ -86,6 +86,11 @@ class _Builder:
 
     def _word(self, token: Token) -> ast.Word:
         return ast.Word(str(token), token_span(token, self._source))
+
+    def _braced(self, children: list[Any], *kinds: type) -> tuple[tuple[Any, ...], Span, Span]:
+        """What stands between braces, the span of all, and that of the opening brace."""
+        at = next(at for at, one in enumerate(children) if isinstance(one, Token) and one.type == "LBRACE")
+        return _only(children[at:], *kinds), self._span(children), token_span(children[at], self._source)
 
     # what could not be read
 
@@ -118,9 +123,15 @@ class _Builder:
     def data(self, children: list[Any]) -> ast.Data:
         return ast.Data(_only(children, ast.Call), self._span(children))
 
+    def block(self, children: list[Any]) -> ast.Block:
+        parameters = next((child.items for child in children if isinstance(child, _Parameters)), None)
+        items, span, brace = self._braced(children, *_ITEMS)
+        return ast.Block(self._word(children[1]), parameters, items, span, brace)
+
     def network(self, children: list[Any]) -> ast.Network:
         parameters = next((child.items for child in children if isinstance(child, _Parameters)), None)
-        return ast.Network(self._word(children[1]), parameters, _only(children, *_ITEMS), self._span(children))
+        items, span, brace = self._braced(children, *_ITEMS)
+        return ast.Network(self._word(children[1]), parameters, items, span, brace)
 
     def instance(self, children: list[Any]) -> ast.Instance:
         _, name, _, template = children
@@ -130,11 +141,15 @@ class _Builder:
         return _Parameters(_only(children, ast.Parameter), self._span(children))
 
     def parameter(self, children: list[Any]) -> ast.Parameter:
-        default = children[2] if len(children) == 3 else None
-        return ast.Parameter(self._word(children[0]), default, self._span(children))
+        type = next((child for child in children if isinstance(child, ast.Word)), None)
+        default = next((child for child in children if isinstance(child, _EXPRESSIONS)), None)
+        return ast.Parameter(self._word(children[0]), type, default, self._span(children))
+
+    def type(self, children: list[Any]) -> ast.Word:
+        return self._word(children[1])
 
     def priors(self, children: list[Any]) -> ast.Priors:
-        return ast.Priors(_only(children, ast.Rule), self._span(children))
+        return ast.Priors(*self._braced(children, ast.Rule))
 
     def rule(self, children: list[Any]) -> ast.Rule | ast.Unread:
         selector, _, prior = children
@@ -155,7 +170,7 @@ class _Builder:
         return ast.Pattern("".join(words), _arguments(children), self._span(children))
 
     def search(self, children: list[Any]) -> ast.Search:
-        return ast.Search(_only(children, ast.Setting), self._span(children))
+        return ast.Search(*self._braced(children, ast.Setting))
 
     def setting(self, children: list[Any]) -> ast.Setting:
         return ast.Setting(self._word(children[0]), children[2], self._span(children))
@@ -185,12 +200,11 @@ class _Builder:
         return _Stride(children[1], self._span(children))
 
     def layer(self, children: list[Any]) -> ast.Layer:
-        named = isinstance(children[1], Token) and children[1].type == "NAME"
         arrow = next(at for at, child in enumerate(children) if isinstance(child, Token) and child.type == "ARROW")
         rest = children[arrow + 2 :]
         stride = next((child.value for child in rest if isinstance(child, _Stride)), None)
         return ast.Layer(
-            name=self._word(children[1]) if named else None,
+            name=children[1] if isinstance(children[1], ast.Word) else None,
             candidates=_only(children, ast.Candidate),
             channels=children[arrow + 1],
             stride=stride,
@@ -198,9 +212,16 @@ class _Builder:
             span=self._span(children),
         )
 
+    def path(self, children: list[Any]) -> ast.Word:
+        return ast.Word("".join(children), self._span(children))
+
+    def use(self, children: list[Any]) -> ast.Use:
+        name = self._word(children[3]) if len(children) == 4 else None
+        return ast.Use(children[1], name, self._span(children))
+
     def repeat(self, children: list[Any]) -> ast.Repeat:
         names = next(child for child in children if isinstance(child, _Names))
-        return ast.Repeat(children[1], names.words, names.unpack, _only(children[2:], *_ITEMS), self._span(children))
+        return ast.Repeat(children[1], names.words, names.unpack, *self._braced(children, *_ITEMS))
 
     def names(self, children: list[Any]) -> _Names:
         words = tuple(self._word(child) for child in children if child.type == "NAME")
@@ -261,6 +282,14 @@ class _Builder:
     def binary(self, children: list[Any]) -> ast.Binary:
         left, operator, right = children
         return ast.Binary(str(operator), left, right, self._span(children))
+
+
+def _first_token(node: Tree[Token]) -> Token:
+    """The first token below a node, however deep; every tree but that of an empty file has one."""
+    first: Tree[Token] | Token = node
+    while isinstance(first, Tree):
+        first = first.children[0]
+    return first
 
 
 class _Parts:

@@ -10,13 +10,12 @@ import attrs
 from symdsl.diagnostics import Collector, Span
 from symdsl.language import ast
 from symdsl.language.parser import parse_program
-from symdsl.language.printer import head, statement_lines
+from symdsl.language.printer import INDENT, WIDTH, Braced, Line, Part, head_lines, inside_of, parts, statement_lines
 
-_INDENT = "  "
 _WIDE = re.compile(r" {2,}(?=(?:=|~|->|\|>|\+) )")
 _TIGHT = re.compile(r"(?<![\w-])\(\d+(?:,\d+)+\)")
 
-_Node = ast.Statement | ast.Item | ast.Rule | ast.Setting
+_Node = Line | Braced
 _Place = tuple[int, int]
 
 
@@ -65,12 +64,10 @@ class _Layout:
         following = [*(_start(node.span) for node in nodes), end][1:]
         for node, limit in zip(nodes, following, strict=True):
             self.flush(indent, _start(node.span))
-            if isinstance(node, ast.Network | ast.Priors | ast.Search | ast.Repeat):
+            if isinstance(node, Braced):
                 self._block(node, indent)
             else:
-                self.flush(indent, _end(node.span))
-                self._gap(node.span.line)
-                self.lines += [indent + line for line in self._columned(statement_lines(node), node.span)]
+                self._line(node, indent)
             self._trail(node.span.end_line, limit)
 
     def flush(self, indent: str, limit: _Place | None) -> None:
@@ -81,14 +78,49 @@ class _Layout:
             self.lines.append(indent + comment.text)
             self.reached = comment.span.line
 
-    def _block(self, node: ast.Network | ast.Priors | ast.Search | ast.Repeat, indent: str) -> None:
-        inside = _inside(node)
-        self._gap(node.span.line)
-        self.lines += [indent + line for line in self._columned([head(node)], node.span)]
-        self._trail(node.span.line, _start(inside[0].span) if inside else _end(node.span))
-        self.nodes(inside, indent + _INDENT, _end(node.span))
-        self.flush(indent + _INDENT, _end(node.span))
+    def _line(self, node: Line, indent: str) -> None:
+        if self._broken(node, indent):
+            return
+        self.flush(indent, _end(node.span))
+        self._whole(statement_lines(node, WIDTH - len(indent)), node.span, indent)
+
+    def _block(self, node: Braced, indent: str) -> None:
+        self._head(node, indent)
+        inside = inside_of(node)
+        self._trail(node.brace.line, _start(inside[0].span) if inside else _end(node.span))
+        self.nodes(inside, indent + INDENT, _end(node.span))
+        self.flush(indent + INDENT, _end(node.span))
         self.lines.append(indent + "}")
+
+    def _head(self, node: Braced, indent: str) -> None:
+        if self._broken(node, indent):
+            return
+        self.flush(indent, _start(node.brace))
+        self._whole(head_lines(node, WIDTH - len(indent)), node.span, indent)
+
+    def _broken(self, node: _Node, indent: str) -> bool:
+        """Write a node in parts if comments stand between them."""
+        broken = parts(node)
+        if broken:
+            self.flush(indent, _start(broken[0].span))
+        if not broken or not self.comments or _start(self.comments[0].span) > _start(broken[-1].span):
+            return False
+        self._parts(broken, node.span.line, indent)
+        return True
+
+    def _whole(self, lines: list[str], span: Span, indent: str) -> None:
+        """Write the lines of a node that has no comments inside."""
+        self._gap(span.line)
+        self.lines += [indent + line for line in self._columned(lines, span)]
+
+    def _parts(self, broken: Sequence[Part], line: int, indent: str) -> None:
+        """Write the parts of a node a line each, with the comments that stand between them."""
+        self._gap(line)
+        for index, part in enumerate(broken):
+            self.flush(indent + (INDENT if index else ""), _start(part.span))
+            self.lines.append(indent + part.text)
+            if index + 1 < len(broken):
+                self._trail(part.span.end_line, _start(broken[index + 1].span))
 
     def _trail(self, line: int, limit: _Place | None) -> None:
         """Put a comment of this line, if one stands before `limit`, behind what was written last."""
@@ -121,16 +153,6 @@ class _Layout:
 
 def _without_columns(line: str) -> str:
     return _TIGHT.sub(lambda tuple: tuple[0].replace(",", ", "), _WIDE.sub(" ", line))
-
-
-def _inside(node: ast.Network | ast.Priors | ast.Search | ast.Repeat) -> tuple[_Node, ...]:
-    match node:
-        case ast.Network(items=inside) | ast.Repeat(items=inside):
-            return inside
-        case ast.Priors(rules=rules):
-            return rules
-        case ast.Search(settings=settings):
-            return settings
 
 
 def _start(span: Span) -> _Place:

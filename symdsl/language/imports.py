@@ -10,9 +10,13 @@ from symdsl.diagnostics import Collector, Fix, Span
 from symdsl.language import ast
 from symdsl.language.nearby import nearest
 from symdsl.language.parser import parse_program
+from symdsl.language.words import Allowance
 
-LARGEST = 10 * 1024 * 1024
-"""Bytes of the largest file that is read."""
+LARGEST = 1024 * 1024
+"""Bytes of a spec, all its files together."""
+
+_MOST_FILES = 100
+_MOST_IMPORTS = 1000
 
 
 def read_file(path: Path, source: str, collector: Collector) -> ast.Program | None:
@@ -61,12 +65,28 @@ class _Followed:
 
 @attrs.define
 class _Inliner:
+    """Replaces imports.
+
+    Attributes:
+        collector: receives every error.
+        done: files that were imported, which are not imported again.
+        allowance: how many words may still be read.
+        bytes: how many of them may still be.
+        imports: how many statements were met.
+        stopped: whether no more files are read.
+    """
+
     collector: Collector
     done: set[Path] = attrs.field(factory=set)
+    allowance: Allowance = attrs.field(factory=Allowance)
+    bytes: int = LARGEST
+    imports: int = 0
+    stopped: bool = False
 
     def program(self, text: str, source: str, path: Path | None, above: tuple[_Followed, ...]) -> ast.Program | None:
         self.collector.add_source(source, text)
-        program = parse_program(text, source, self.collector)
+        self.bytes -= len(text)
+        program = parse_program(text, source, self.collector, self.allowance)
         if program is None:
             return None
         statements: list[ast.Statement] = []
@@ -79,6 +99,8 @@ class _Inliner:
     ) -> tuple[ast.Statement, ...]:
         if not isinstance(statement, ast.Import):
             return (statement,)
+        if self._too_many(statement.span):
+            return (ast.Unread("import", None, statement.span),)
         chain = above if path is None else (*above, _Followed(path.resolve(), statement.path.span))
         target = self._target(statement.path, path, chain)
         if path is None or target is None:
@@ -91,11 +113,22 @@ class _Inliner:
     def _imported(
         self, target: Path, span: Span, relative_to: Path, chain: tuple[_Followed, ...]
     ) -> ast.Program | None:
-        text = _read(target, span, self.collector, relative_to)
+        text = _read(target, span, self.collector, relative_to, self.bytes)
         if text is None:
             return None
         self.done.add(target.resolve())
         return self.program(text, _shown(target), target, chain)
+
+    def _too_many(self, span: Span) -> bool:
+        """Count imports and files; true, and reported once, when there are too many, or too many words, to go on."""
+        self.imports += 1
+        self.stopped |= self.allowance.left < 0
+        if self.stopped or (self.imports <= _MOST_IMPORTS and len(self.done) < _MOST_FILES):
+            return self.stopped
+        message = f"a spec of more than {_MOST_FILES} files or {_MOST_IMPORTS:,} imports is too large"
+        self.collector.report("E103", span, message)
+        self.stopped = True
+        return True
 
     def _target(self, written: ast.Text, path: Path | None, chain: tuple[_Followed, ...]) -> Path | None:
         report = self.collector.report
@@ -133,16 +166,19 @@ def _shown(path: Path) -> str:
     return path.as_posix()
 
 
-def _read(path: Path, span: Span, collector: Collector, importing: Path | None = None) -> str | None:
-    """The text of a file, or nothing and a diagnostic at `span`; `importing` is the folder of the file that asks."""
+def _read(
+    path: Path, span: Span, collector: Collector, importing: Path | None = None, most: int = LARGEST
+) -> str | None:
+    """The text of a file of at most so many bytes, or nothing and a diagnostic at `span`.
+
+    `importing` is the folder of the file that asks.
+    """
     try:
-        if path.is_dir():
-            collector.report("E101", span, f"`{path}` is a folder, not a file")
+        if path.exists() and not path.is_file():
+            collector.report("E101", span, f"`{path}` is {'a folder' if path.is_dir() else 'a device'}, not a file")
             return None
-        if path.stat().st_size > LARGEST:
-            collector.report("E103", span, f"`{path}` has {path.stat().st_size} bytes; the limit is {LARGEST}")
-            return None
-        content = path.read_bytes()
+        with path.open("rb") as file:
+            content = file.read(most + 1)
     except FileNotFoundError:
         _report_missing(path, span, collector, importing)
         return None
@@ -150,7 +186,7 @@ def _read(path: Path, span: Span, collector: Collector, importing: Path | None =
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         collector.report("E101", span, f"`{path}` cannot be read: {reason}")
         return None
-    return _decoded(content, path, span, collector)
+    return _decoded(content, path, span, collector, most)
 
 
 def _report_missing(path: Path, span: Span, collector: Collector, importing: Path | None) -> None:
@@ -161,7 +197,10 @@ def _report_missing(path: Path, span: Span, collector: Collector, importing: Pat
     collector.report("E101", span, f"there is no file `{path.as_posix()}`", help=help, fix=fix)
 
 
-def _decoded(content: bytes, path: Path, span: Span, collector: Collector) -> str | None:
+def _decoded(content: bytes, path: Path, span: Span, collector: Collector, most: int = LARGEST) -> str | None:
+    if len(content) > most:
+        collector.report("E103", span, f"a spec of more than {LARGEST:,} bytes is too large, and `{path}` makes it so")
+        return None
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cache
 
+import attrs
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
@@ -12,32 +13,34 @@ from symdsl.diagnostics import Collector
 from symdsl.language import ast
 from symdsl.language.builder import build
 from symdsl.language.recovery import mend
-from symdsl.language.spans import token_span
+from symdsl.language.words import Allowance, MalformedError, read_comments, read_words
 from symdsl.resources import read_shipped
 
 
-def parse_program(text: str, source: str, collector: Collector) -> ast.Program | None:
+def parse_program(
+    text: str, source: str, collector: Collector, allowance: Allowance | None = None
+) -> ast.Program | None:
     """Parse a file.
 
     Args:
         text: the file's text.
         source: its name in spans.
         collector: receives every syntax error; the text must be known to it.
+        allowance: how many words it may have, if other files have a part in that.
 
     Returns:
         The tree, with an `Unread` in place of what could not be read, which is reported; or nothing if there was
         nothing to make of the text.
     """
-    tree = _parse(text, "program", source, collector)
-    if not isinstance(tree, ast.Program):
-        return None
-    return ast.Program(tree.statements, _comments(text, source), tree.span)
+    tree = _parse(text, "program", source, collector, allowance or Allowance())
+    assert tree is None or isinstance(tree, ast.Program), "a program is not an expression"
+    return tree
 
 
 def parse_expression(text: str, source: str, collector: Collector) -> ast.Expression:
     """Parse one value, as `parse_program` does a file; an `Unread` if there is any error in it."""
     before = len(collector.diagnostics)
-    tree = _parse(text, "expression", source, collector)
+    tree = _parse(text, "expression", source, collector, Allowance())
     assert not isinstance(tree, ast.Program), "an expression is not a program"
     return ast.Unread() if tree is None or len(collector.diagnostics) > before else tree
 
@@ -47,20 +50,28 @@ def tokens(text: str) -> list[Token]:
     return list(_grammar().lex(text))
 
 
-def _parse(text: str, start: str, source: str, collector: Collector) -> ast.Program | ast.Expression | None:
-    tree = _tree(text, start, source, collector)
+def _parse(
+    text: str, start: str, source: str, collector: Collector, allowance: Allowance
+) -> ast.Program | ast.Expression | None:
+    try:
+        comments = read_comments(text, source, allowance)
+        words = read_words(_grammar(), text, source, allowance)
+    except MalformedError as error:
+        collector.report(error.code, error.span, str(error), help=error.help)
+        return None
+    tree = _tree(words, text, start, source, collector)
     if tree is None:
         return None
     built: ast.Program | ast.Expression = build(tree, source, collector)
-    return built
+    return attrs.evolve(built, comments=comments) if isinstance(built, ast.Program) else built
 
 
-def _tree(text: str, start: str, source: str, collector: Collector) -> Tree[Token] | None:
+def _tree(tokens: list[Token], text: str, start: str, source: str, collector: Collector) -> Tree[Token] | None:
     try:
-        return _grammar().parse(text, start=start)
+        return _parsed(tokens, start)
     except UnexpectedInput:
-        tokens = mend(_grammar(), text, start, source, collector)
-        return None if tokens is None else _parsed(tokens, start)
+        mended = mend(_grammar(), tokens, text, start, source, collector)
+        return None if mended is None else _parsed(mended, start)
 
 
 def _parsed(tokens: Iterable[Token], start: str) -> Tree[Token]:
@@ -80,30 +91,3 @@ def _grammar() -> Lark:
         start=["program", "expression", "unreadable"],
         maybe_placeholders=False,
     )
-
-
-_COMMENTS = r"""
-start: (COMMENT | TEXT | OTHER)*
-COMMENT.1: /\/\/[^\n]*/
-TEXT.1: /"(\\.|[^"\\\n])*"/
-OTHER: /[^"\/]+|./s
-"""
-
-
-@cache
-def _comment_lexer() -> Lark:
-    return Lark(_COMMENTS, parser="lalr", lexer="basic")
-
-
-def _comments(text: str, source: str) -> tuple[ast.Comment, ...]:
-    if "//" not in text:
-        return ()
-    lines = text.split("\n")
-    tokens = (token for token in _comment_lexer().lex(text) if token.type == "COMMENT")
-    return tuple(_comment(token, lines, source) for token in tokens)
-
-
-def _comment(token: Token, lines: Sequence[str], source: str) -> ast.Comment:
-    span = token_span(token, source)
-    before = lines[span.line - 1][: span.column - 1]
-    return ast.Comment(token.rstrip(), not before.strip(), span)

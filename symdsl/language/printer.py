@@ -4,10 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import singledispatch
+from typing import TypeAlias
 
+import attrs
+
+from symdsl.diagnostics import Span
 from symdsl.language import ast
 
-_INDENT = "  "
+WIDTH = 100
+"""Columns of a line, beyond which what has parts is broken into them."""
+
+INDENT = "  "
+
+Line: TypeAlias = (
+    ast.Let
+    | ast.Import
+    | ast.Data
+    | ast.Instance
+    | ast.Input
+    | ast.Lift
+    | ast.Layer
+    | ast.Use
+    | ast.Project
+    | ast.Pool
+    | ast.Flatten
+    | ast.Rule
+    | ast.Setting
+    | ast.Unread
+)
+"""What has no braces."""
+
+Braced: TypeAlias = ast.Block | ast.Network | ast.Priors | ast.Search | ast.Repeat
+"""What has braces."""
+
 _COMPARISON, _SUM, _PRODUCT, _UNARY = range(1, 5)
 _LEVELS = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
@@ -31,102 +60,121 @@ def _paragraphs(statements: Iterable[ast.Statement]) -> list[str]:
     return ["\n".join(lines) for lines in paragraphs]
 
 
+def statement_lines(node: Line | Braced, room: int = WIDTH) -> list[str]:
+    """The lines of a statement, an item, a rule or a setting, without indentation of the whole.
+
+    Args:
+        node: what to write.
+        room: columns a line may have; what would take more is broken into its parts, where it has any.
+    """
+    if isinstance(node, Braced):
+        return block(node, room)
+    line = _line(node)
+    return [line] if len(line) <= room else [part.text for part in parts(node)] or [line]
+
+
+def block(node: Braced, room: int = WIDTH) -> list[str]:
+    """The lines of what has braces, with one node a line."""
+    inside = [line for one in inside_of(node) for line in statement_lines(one, room - len(INDENT))]
+    return [*head_lines(node, room), *(INDENT + line for line in inside), "}"]
+
+
+def head_lines(node: Braced, room: int = WIDTH) -> list[str]:
+    """The first lines of what has braces, up to and including the brace."""
+    head = _head(node)
+    return [head] if len(head) <= room else [part.text for part in parts(node)] or [head]
+
+
+def inside_of(node: Braced) -> tuple[Line | Braced, ...]:
+    """What stands between the braces."""
+    match node:
+        case ast.Block(items=inside) | ast.Network(items=inside) | ast.Repeat(items=inside):
+            return inside
+        case ast.Priors(rules=rules):
+            return rules
+        case ast.Search(settings=settings):
+            return settings
+
+
+# ---------------------------------------------------------------- on one line
+
+
 @singledispatch
-def statement_lines(node: object) -> list[str]:
-    """The lines of a statement, an item, a rule or a setting, without indentation of the whole."""
+def _line(node: object) -> str:
     raise TypeError(f"`node` (={node!r}) must be a node of the tree")
 
 
-@statement_lines.register
-def _(node: ast.Let) -> list[str]:
-    return [f"let {node.name.text} = {expression(node.value)}"]
+@_line.register
+def _(node: ast.Let | ast.Setting) -> str:
+    return _named(node) + expression(node.value)
 
 
-@statement_lines.register
-def _(node: ast.Import) -> list[str]:
-    return [f"import {expression(node.path)}"]
+def _named(node: ast.Let | ast.Setting) -> str:
+    return f"{'let ' if isinstance(node, ast.Let) else ''}{node.name.text} = "
 
 
-@statement_lines.register
-def _(node: ast.Data) -> list[str]:
-    return [f"data {_pipeline(node.steps)}"]
+@_line.register
+def _(node: ast.Import) -> str:
+    return f"import {expression(node.path)}"
 
 
-@statement_lines.register
-def _(node: ast.Network) -> list[str]:
-    return block(head(node), node.items)
+@_line.register
+def _(node: ast.Data) -> str:
+    return " ".join(part.text.strip() for part in parts(node))
 
 
-@statement_lines.register
-def _(node: ast.Instance) -> list[str]:
-    return [f"network {node.name.text} = {expression(node.template)}"]
+@_line.register
+def _(node: ast.Instance) -> str:
+    return f"network {node.name.text} = {expression(node.template)}"
 
 
-@statement_lines.register
-def _(node: ast.Priors) -> list[str]:
-    return block(head(node), node.rules)
+@_line.register
+def _(node: ast.Rule) -> str:
+    return f"{'.'.join(_pattern(part) for part in node.selector)} ~ {expression(node.prior)}"
 
 
-@statement_lines.register
-def _(node: ast.Search) -> list[str]:
-    return block(head(node), node.settings)
+@_line.register
+def _(node: ast.Input) -> str:
+    return f"input {expression(node.image)}"
 
 
-@statement_lines.register
-def _(node: ast.Rule) -> list[str]:
-    return [f"{'.'.join(_pattern(part) for part in node.selector)} ~ {expression(node.prior)}"]
+@_line.register
+def _(node: ast.Lift) -> str:
+    return f"lift {node.group.text}"
 
 
-@statement_lines.register
-def _(node: ast.Setting) -> list[str]:
-    return [f"{node.name.text} = {expression(node.value)}"]
+@_line.register
+def _(node: ast.Layer) -> str:
+    return " ".join(part.text.strip() for part in parts(node))
 
 
-@statement_lines.register
-def _(node: ast.Input) -> list[str]:
-    return [f"input {expression(node.image)}"]
+@_line.register
+def _(node: ast.Use) -> str:
+    name = f" as {node.name.text}" if node.name else ""
+    return f"use {expression(node.block)}{name}"
 
 
-@statement_lines.register
-def _(node: ast.Lift) -> list[str]:
-    return [f"lift {node.group.text}"]
+@_line.register
+def _(node: ast.Project) -> str:
+    return f"project {node.reduction.text}"
 
 
-@statement_lines.register
-def _(node: ast.Layer) -> list[str]:
-    name = f" {node.name.text}" if node.name else ""
-    candidates = " + ".join(_candidate(candidate) for candidate in node.candidates)
-    stride = f" stride {expression(node.stride)}" if node.stride is not None else ""
-    activations = "".join(f" |> {expression(activation)}" for activation in node.activations)
-    return [f"layer{name}: {candidates} -> {expression(node.channels)}{stride}{activations}"]
+@_line.register
+def _(node: ast.Pool) -> str:
+    return f"pool {node.reduction.text}"
 
 
-@statement_lines.register
-def _(node: ast.Repeat) -> list[str]:
-    return block(head(node), node.items)
+@_line.register
+def _(node: ast.Flatten) -> str:
+    return "flatten"
 
 
-@statement_lines.register
-def _(node: ast.Project) -> list[str]:
-    return [f"project {node.reduction.text}"]
-
-
-@statement_lines.register
-def _(node: ast.Pool) -> list[str]:
-    return [f"pool {node.reduction.text}"]
-
-
-@statement_lines.register
-def _(node: ast.Flatten) -> list[str]:
-    return ["flatten"]
-
-
-def head(node: ast.Network | ast.Priors | ast.Search | ast.Repeat) -> str:
-    """The first line of a block, up to and including its brace."""
+def _head(node: Braced) -> str:
     match node:
+        case ast.Block(name, parameters):
+            return f"block {name.text}{_parameters(parameters)} {{"
         case ast.Network(name, parameters):
-            listed = "" if parameters is None else f"({', '.join(_parameter(one) for one in parameters)})"
-            return f"network {name.text}{listed} {{"
+            return f"network {name.text}{_parameters(parameters)} {{"
         case ast.Repeat(values, names, unpack):
             listed = ", ".join(name.text for name in names)
             single = "," if unpack and len(names) == 1 else ""
@@ -137,15 +185,85 @@ def head(node: ast.Network | ast.Priors | ast.Search | ast.Repeat) -> str:
             return "search {"
 
 
-def block(first: str, nodes: Iterable[object]) -> list[str]:
-    """The lines of a block with one node a line."""
-    lines = [line for node in nodes for line in statement_lines(node)]
-    return [first, *(_INDENT + line for line in lines), "}"]
+# ---------------------------------------------------------------- on several lines
+
+
+@attrs.frozen
+class Part:
+    """A line of what is broken, and where its words were written."""
+
+    text: str
+    span: Span
+
+
+@singledispatch
+def parts(node: object) -> tuple[Part, ...]:
+    """The lines a node is broken into where it is too long or has comments inside; none where it is not broken."""
+    return ()
+
+
+@parts.register
+def _(node: ast.Layer) -> tuple[Part, ...]:
+    name = f" {node.name.text}" if node.name else ""
+    first, *others = node.candidates
+    stride = f" stride {expression(node.stride)}" if node.stride is not None else ""
+    end = node.channels if node.stride is None else node.stride
+    return (
+        Part(f"layer{name}: {_candidate(first)}", first.span),
+        *(Part(f"{INDENT}+ {_candidate(one)}", one.span) for one in others),
+        Part(f"{INDENT}-> {expression(node.channels)}{stride}", node.channels.span.until(end.span)),
+        *(Part(f"{INDENT}|> {expression(one)}", one.span) for one in node.activations),
+    )
+
+
+@parts.register
+def _(node: ast.Data) -> tuple[Part, ...]:
+    source, *transforms = node.steps
+    return (
+        Part(f"data {expression(source)}", source.span),
+        *(Part(f"{INDENT}|> {expression(one)}", one.span) for one in transforms),
+    )
+
+
+@parts.register
+def _(node: ast.Let | ast.Setting) -> tuple[Part, ...]:
+    match node.value:
+        case ast.List(items) if items:
+            return _listed(
+                _named(node) + "[", [(expression(one), one.span) for one in items], "]", node.span, node.span.end
+            )
+        case ast.Call(name, arguments) if arguments:
+            opening = f"{_named(node)}{name.text}("
+            return _listed(opening, [(_argument(one), one.span) for one in arguments], ")", node.span, node.span.end)
+        case _:
+            return ()
+
+
+@parts.register
+def _(node: ast.Block | ast.Network) -> tuple[Part, ...]:
+    what = "block" if isinstance(node, ast.Block) else "network"
+    listed = [(_parameter(one), one.span) for one in node.parameters or ()]
+    if not listed:
+        return ()
+    return _listed(f"{what} {node.name.text}(", listed, ") {", node.span, node.brace)
+
+
+def _listed(opening: str, items: Iterable[tuple[str, Span]], closing: str, start: Span, end: Span) -> tuple[Part, ...]:
+    """One item a line, each with a comma, between two lines of their own."""
+    return (Part(opening, start.start), *(Part(f"{INDENT}{text},", span) for text, span in items), Part(closing, end))
+
+
+# ---------------------------------------------------------------- values
+
+
+def _parameters(parameters: tuple[ast.Parameter, ...] | None) -> str:
+    return "" if parameters is None else f"({', '.join(_parameter(one) for one in parameters)})"
 
 
 def _parameter(parameter: ast.Parameter) -> str:
+    type = f": {parameter.type.text}" if parameter.type else ""
     default = f" = {expression(parameter.default)}" if parameter.default is not None else ""
-    return parameter.name.text + default
+    return parameter.name.text + type + default
 
 
 def _candidate(candidate: ast.Candidate) -> str:
@@ -155,10 +273,6 @@ def _candidate(candidate: ast.Candidate) -> str:
 
 def _pattern(pattern: ast.Pattern) -> str:
     return pattern.text + _arguments(pattern.arguments)
-
-
-def _pipeline(steps: Iterable[ast.Call]) -> str:
-    return " |> ".join(expression(step) for step in steps)
 
 
 def _arguments(arguments: tuple[ast.Argument, ...] | None) -> str:

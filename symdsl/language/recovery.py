@@ -30,7 +30,9 @@ _LOOKAHEAD = 3
 _BRACES = {"LBRACE": 1, "RBRACE": -1}
 
 
-def mend(grammar: Lark, text: str, start: str, source: str, collector: Collector) -> list[Token] | None:
+def mend(
+    grammar: Lark, words: Iterable[Token], text: str, start: str, source: str, collector: Collector
+) -> list[Token] | None:
     """Report every syntax error of a text and find tokens near to its own that follow the grammar.
 
     A misspelt word is replaced, a forgotten or superfluous token put in or left out where the text then goes on as it
@@ -38,7 +40,8 @@ def mend(grammar: Lark, text: str, start: str, source: str, collector: Collector
 
     Args:
         grammar: of the language.
-        text: what could not be parsed.
+        words: the tokens that could not be parsed.
+        text: where they come from.
         start: the rule it should follow.
         source: its name in spans.
         collector: receives the errors.
@@ -46,7 +49,7 @@ def mend(grammar: Lark, text: str, start: str, source: str, collector: Collector
     Returns:
         The tokens, or nothing if reading had to be given up.
     """
-    tokens = blotted(grammar.lex(text))
+    tokens = blotted(words)
     return _Mender(grammar.parse_interactive(start=start), tokens, text, source, collector).run()
 
 

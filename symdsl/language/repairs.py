@@ -13,8 +13,8 @@ from symdsl.diagnostics import Fix, Span, suggest
 from symdsl.language.blots import is_note, likely
 from symdsl.language.spans import token_span
 
-STATEMENTS = frozenset({"LET", "IMPORT", "DATA", "NETWORK", "PRIOR", "SEARCH"})
-ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "REPEAT", "PROJECT", "POOL", "FLATTEN"})
+STATEMENTS = frozenset({"LET", "IMPORT", "DATA", "BLOCK", "NETWORK", "PRIOR", "SEARCH"})
+ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "USE", "REPEAT", "PROJECT", "POOL", "FLATTEN"})
 FRESH_STARTS = STATEMENTS | ITEMS | {"RBRACE"}
 """Terminals that stand where something begins or ends, wherever on a line that is."""
 KEYWORDS = STATEMENTS | ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}
@@ -26,8 +26,8 @@ _CLOSERS = frozenset(_OPENERS.values())
 _INSERTIONS = {
     "RPAR": ")",
     "RSQB": "]",
-    "COLON": ":",
     "COMMA": ",",
+    "COLON": ":",
     "EQUAL": " =",
     "AS": " as",
     "TILDE": " ~",

@@ -13,7 +13,7 @@ RIGHT = """
 let kernel = 3
 let heads = [FC, CONV(kernel)]
 
-network block(candidates, width = 4) {
+network pyramid(candidates, width = 4) {
   input image(channels, 16, 16)
   repeat [(1, 1), (2, 2)] as (m, s) {
     layer: candidates + CONV(kernel) -> m*width stride s |> relu
@@ -52,7 +52,7 @@ def test_a_right_library_is_accepted(tmp_path: Path, text: str) -> None:
         ("FC, CONV", "FC, CNV", ["E301 3"]),
         ("let kernel = 3", "let kernel = kernel", ["E309 2"]),
         ("flatten", "lift p5", ["E305 13"]),
-        ("network block(", "network block(a) { input image(1, 1, 1) flatten }\nnetwork block(", ["E308 6"]),
+        ("network pyramid(", "network pyramid(a) { input image(1, 1, 1) flatten }\nnetwork pyramid(", ["E308 6"]),
     ],
 )
 def test_what_is_wrong_whatever_the_parameters_is_said(
@@ -63,7 +63,7 @@ def test_what_is_wrong_whatever_the_parameters_is_said(
 
 
 @pytest.mark.parametrize(
-    "more", ["search {\n  epochs = 3\n}\n", "network n = block([FC])\n", "network n {\n  input image(1, 2, 2)\n}\n"]
+    "more", ["search {\n  epochs = 3\n}\n", "network n = pyramid([FC])\n", "network n {\n  input image(1, 2, 2)\n}\n"]
 )
 def test_what_is_to_be_built_or_trained_is_no_library(tmp_path: Path, more: str) -> None:
     assert said(tmp_path, RIGHT + more).count("E311 2") == 1

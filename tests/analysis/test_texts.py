@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +14,9 @@ import pytest
 
 from symdsl.analysis.facts import Facts, Layer
 from symdsl.diagnostics import Span
+from symdsl.graph.serial import content_hash
 from symdsl.language.ast import NOWHERE
+from symdsl.language.formatter import format_text
 from symdsl.spec import Spec, load, parse
 
 ROOT = Path(__file__).parent.parent.parent
@@ -49,6 +53,17 @@ def test_the_text_says_the_same_as_the_spec(path: Path) -> None:
     again = parse(spec.text())
     assert facts(again) == facts(spec)
     assert again.text() == spec.text()
+
+
+@pytest.mark.parametrize("path", WHOLE + GOOD, ids=lambda path: path.stem)
+def test_formatting_changes_nothing_that_is_computed(path: Path, tmp_path: Path) -> None:
+    shutil.copytree(SPECS / "blocks", tmp_path / "blocks")
+    squeezed = re.sub(r"[ \n]+(?=[|+>-])", "\n", re.sub(r"//.*", "", path.read_text(encoding="utf-8")))
+    copy = tmp_path / path.name
+    copy.write_text(squeezed, encoding="utf-8")
+    before = content_hash(load(copy).graph())
+    copy.write_text(format_text(squeezed), encoding="utf-8")
+    assert content_hash(load(copy).graph()) == before == content_hash(load(path).graph())
 
 
 def test_the_text_has_overrides_applied() -> None:

@@ -41,6 +41,7 @@ _TERMINALS = {
     ast.Let: "LET",
     ast.Import: "IMPORT",
     ast.Data: "DATA",
+    ast.Block: "BLOCK",
     ast.Network: "NETWORK",
     ast.Instance: "NETWORK",
     ast.Priors: "PRIOR",

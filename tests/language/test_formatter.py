@@ -35,8 +35,10 @@ TIDY = """\
 // first
 
 let a = 1  // one
-// inside
-let b = [1, 2]  // two
+let b = [
+  1,  // inside
+  2,
+]  // two
 network n {  // opens
   // alone
   input image(1, 8, 8)
@@ -93,6 +95,78 @@ def test_other_gaps_do_not(messy: str, tidy: str) -> None:
     assert format_text(tidy) == tidy
 
 
+LONG = "(a, b, " + "c" * 80 + ")"
+
+
+@pytest.mark.parametrize(
+    ("messy", "tidy"),
+    [
+        (
+            f"network n {{\n  layer a/b: F-FC ~ normal(1)+CONV(3)+f{LONG} -> 2*width stride 2 |> relu |> tanh\n}}\n",
+            "network n {\n  layer a/b: F-FC ~ normal(1)\n    + CONV(3)\n"
+            f"    + f{LONG}\n    -> 2*width stride 2\n    |> relu\n    |> tanh\n}}\n",
+        ),
+        (f"data digits |> f{LONG} |> standardize", f"data digits\n  |> f{LONG}\n  |> standardize\n"),
+        (f"let a = [1, f{LONG}, (2,)]", f"let a = [\n  1,\n  f{LONG},\n  (2,),\n]\n"),
+        (f"search {{ a = f(1, b = g{LONG}) }}", f"search {{\n  a = f(\n    1,\n    b = g{LONG},\n  )\n}}\n"),
+        (
+            f"block a(b: kinds, c = f{LONG}) {{ flatten }}",
+            f"block a(\n  b: kinds,\n  c = f{LONG},\n) {{\n  flatten\n}}\n",
+        ),
+        (f"network n(a = f{LONG}) {{ }}", f"network n(\n  a = f{LONG},\n) {{\n}}\n"),
+        (f"let a = b{'*c' * 60}", f"let a = b{'*c' * 60}\n"),
+    ],
+)
+def test_what_is_long_is_broken_into_its_parts(messy: str, tidy: str) -> None:
+    assert format_text(messy) == tidy
+    assert format_text(tidy) == tidy
+
+
+@pytest.mark.parametrize(("letters", "lines"), [(82, 3), (83, 4)])
+def test_a_line_may_be_as_long_as_the_width(letters: int, lines: int) -> None:
+    text = format_text(f"network n {{ layer: {'F' * letters} -> 12345 }}")
+    assert text.count("\n") == lines
+    assert max(map(len, text.split("\n"))) <= 100
+
+
+BETWEEN = """\
+let a = [
+  // before
+  1,  // one
+
+  // two
+  2,
+  // after
+]  // closed
+block s(
+  a: whole,  // width of it
+  // both
+  b = 2,
+) {  // opens
+  layer l1: F-FC ~ normal(1)  // free
+    // shared
+    + CONV(3)
+    -> 8 stride 2             // fewer
+    |> relu  // last
+}
+data digits
+  // as large as a network wants it
+  |> resize(16)
+"""
+
+
+def test_comments_stay_between_the_parts_of_what_is_broken() -> None:
+    assert format_text(BETWEEN) == BETWEEN
+
+
+def test_a_comment_inside_a_part_moves_out_of_it() -> None:
+    assert (
+        format_text("network n {\nlayer: FC -> f( // inside\n1) }")
+        == "network n {\n  // inside\n  layer: FC -> f(1)\n}\n"
+    )
+    assert format_text("let a // inside\n = 1") == "// inside\nlet a = 1\n"
+
+
 def test_an_empty_text_stays_empty() -> None:
     assert format_text("") == ""
 
@@ -117,6 +191,13 @@ def test_formatting_settles_keeps_meaning_and_comments(text: str) -> None:
     assert format_text(tidy) == tidy
     assert tree(tidy) == tree(text)
     assert re.findall(r"// .", tidy) == re.findall(r"// .", text)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(programs)
+def test_what_is_printed_is_formatted(program: ast.Program) -> None:
+    text = print_program(program)
+    assert format_text(text) == text
 
 
 def tree(text: str) -> ast.Program | None:

@@ -37,7 +37,10 @@ def errors(text: str) -> list[tuple[int, str]]:
         ("import blocks", 'expected the path of a file, such as `"blocks/pyramid.sym"`, found `blocks`'),
         ("data |> x", "expected a data source, such as `digits`, found `|>`"),
         ("data digits |>", "expected a transform or an activation, such as `standardize` or `relu`, found the end"),
-        ("wide = 3", "expected a statement: `let`, `import`, `data`, `network`, `prior` or `search`, found `wide`"),
+        (
+            "wide = 3",
+            "expected a statement: `let`, `import`, `data`, `block`, `network`, `prior` or `search`, found `wide`",
+        ),
         ("network n", "expected `=` or `{`, found the end of the text"),
         ("network n { lay }", "expected an item of a network, such as `layer`, or `}`, found `lay`"),
         ("network n { layer l1 FC }", "expected `:` and the kinds the layer may take, found `FC`"),
@@ -51,6 +54,9 @@ def errors(text: str) -> list[tuple[int, str]]:
         ("network n { repeat [1] { } }", "expected `as` and a name for the value, found `{`"),
         ("network n { repeat [1] as { } }", "expected a name, or several in parentheses, found `{`"),
         ("network n(a {", "expected `,` or `)`, found `{`"),
+        ("block", "expected the name of the block, found the end of the text"),
+        ("network n { use }", "expected the name of a block, found `}`"),
+        ("network n { use a\n3 }", "expected `as` and a name, or the next item of the network, found `3`"),
         ("prior { l1 ~ normal }", "expected `.` and a kind, as in `l1.CONV`, found `~`"),
         ("prior { l1.FC = 3 }", "expected `~` and a prior, found `=`"),
         ("prior { ~ }", "expected a selector, such as `l1.CONV`, found `~`"),
@@ -67,7 +73,7 @@ def errors(text: str) -> list[tuple[int, str]]:
         ("data digits(3 4 5 " + "b" * 60, "expected `,` or `)`, found `4`"),
         (
             "let a = 3\n" + "b" * 60,
-            "expected a statement: `let`, `import`, `data`, `network`, `prior` or `search`, found `"
+            "expected a statement: `let`, `import`, `data`, `block`, `network`, `prior` or `search`, found `"
             + "b" * 37
             + "...`",
         ),

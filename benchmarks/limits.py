@@ -1,0 +1,63 @@
+"""Time and memory of `symdsl check` on specs that ask for too much, start-up included.
+
+    python benchmarks/limits.py
+
+Prints one row a spec: seconds, peak memory in MiB, exit status and the first thing said. The bar is 1 s and 200 MiB.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+
+from hostile import IMPORTS, TEXTS, bomb
+
+
+def measure(path: Path) -> tuple[float, float, int, str]:
+    """Seconds, peak MiB and status of a check, and the first line of what it says."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile() as said:
+        process = subprocess.Popen([sys.executable, "-m", "symdsl", "check", str(path)], stderr=said)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        seconds = time.perf_counter() - start
+        said.seek(0)
+        first = said.readline().decode().strip()
+    return seconds, _peak(usage), process.returncode, first
+
+
+def _peak(usage: resource.struct_rusage) -> float:
+    return usage.ru_maxrss / 1024
+
+
+def show(name: str, path: Path) -> None:
+    seconds, peak, status, first = measure(path)
+    over = "  OVER" if seconds > 1 or peak > 200 or status != 1 else ""
+    print(f"{name:<40} {seconds:6.2f} s {peak:6.0f} MiB  exit {status}  {first[:60]}{over}", flush=True)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, (text, _) in TEXTS.items():
+            path = Path(folder) / "spec.sym"
+            path.write_text(text(), encoding="utf-8")
+            show(name, path)
+    for name in IMPORTS:
+        with tempfile.TemporaryDirectory() as folder:
+            show(name, bomb(Path(folder), name))
+    with tempfile.TemporaryDirectory() as folder:
+        fifo = Path(folder) / "fifo"
+        os.mkfifo(fifo)
+        for name, path in (("a fifo", fifo), ("a folder", Path(folder)), ("/dev/zero", Path("/dev/zero"))):
+            show(name, path)
+
+
+if __name__ == "__main__":
+    main()

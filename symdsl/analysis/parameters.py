@@ -1,0 +1,175 @@
+"""Parameters of networks and blocks: their types, and what a call gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import attrs
+
+from symdsl.analysis.expressions import evaluate, unknown_name
+from symdsl.analysis.kinds import KINDS
+from symdsl.analysis.names import Scope, unique, unknown
+from symdsl.analysis.values import Applied, Located, Plain, describe, is_number
+from symdsl.catalog.networks import NORMAL
+from symdsl.diagnostics import Span
+from symdsl.language import ast
+
+
+@attrs.frozen
+class ParameterType:
+    """A type that a parameter may be declared to have.
+
+    Attributes:
+        name: as written after the colon.
+        words: what it accepts, after "must be".
+        fits: whether a value is of it.
+        each: whether a list of values that fit will do as well.
+        known: words that may have been meant where one stands for nothing.
+    """
+
+    name: str
+    words: str
+    fits: Callable[[Plain], bool]
+    each: bool = False
+    known: Iterable[str] = ()
+
+    def misfit(self, value: Located) -> Located | None:
+        """The value, or the item of a list, that is not of this type, if one is not."""
+        values = value.value if self.each and isinstance(value.value, tuple) else (value,)
+        return next((one for one in values if not self.fits(one.value)), None)
+
+
+def _is_whole(value: Plain) -> bool:
+    return is_number(value) and float(value).is_integer()  # type: ignore[arg-type]
+
+
+def _is_kind(value: Plain) -> bool:
+    return isinstance(value, Applied) and value.name in KINDS
+
+
+def _is_prior(value: Plain) -> bool:
+    return isinstance(value, Applied) and value.name == NORMAL.name
+
+
+def _is_word(value: Plain) -> bool:
+    return isinstance(value, Applied) and not value.arguments
+
+
+PARAMETER_TYPES: dict[str, ParameterType] = {
+    type.name: type
+    for type in (
+        ParameterType("whole", "a whole number", _is_whole),
+        ParameterType("number", "a number", is_number),
+        ParameterType("flag", "`true` or `false`", lambda value: isinstance(value, bool)),
+        ParameterType("text", "a text in quotes", lambda value: isinstance(value, str)),
+        ParameterType("word", "a word of the language, such as `pointwise`", _is_word),
+        ParameterType("kind", "a kind, such as `CONV(3)`", _is_kind, known=KINDS),
+        ParameterType(
+            "kinds", "a kind or a list of kinds, such as `[F-FC, CONV(3)]`", _is_kind, each=True, known=KINDS
+        ),
+        ParameterType("prior", "a prior, such as `normal(precision = 1)`", _is_prior, known=(NORMAL.name,)),
+        ParameterType("list", "a list", lambda value: isinstance(value, tuple)),
+    )
+}
+"""Every type of parameters by name."""
+
+Template = ast.Network | ast.Block
+
+
+def bind_parameters(template: Template, call: ast.Call, scope: Scope) -> dict[str, Located | None]:
+    """What the parameters of a network or a block stand for.
+
+    Args:
+        template: whose parameters.
+        call: with the arguments, which are evaluated in `scope`. Defaults are evaluated where no names but those of
+            the whole spec, and the parameters before, are known.
+        scope: where the call stands.
+
+    Returns:
+        A value by name; `None` for what is wrong, which is reported.
+    """
+    parameters = unique(template.parameters or (), "a parameter", scope.collector)
+    placed = _placed(tuple(parameters), template.name, call, scope)
+    values: dict[str, Located | None] = {}
+    for name, parameter in parameters.items():
+        if name in placed:
+            values[name] = _of_type(placed[name], parameter, scope)
+        else:
+            values[name] = _default(parameter, values, call, scope)
+    return values
+
+
+def default_parameters(template: Template, scope: Scope) -> dict[str, Located | None]:
+    """What the parameters stand for when they are not given; `None` where that cannot be known."""
+    values: dict[str, Located | None] = {}
+    for name, parameter in unique(template.parameters or (), "a parameter", scope.collector).items():
+        values[name] = _written(parameter, values, scope)
+    return values
+
+
+def _placed(names: Sequence[str], template: ast.Word, call: ast.Call, scope: Scope) -> dict[str, Located | None]:
+    placed: dict[str, Located | None] = {}
+    first: dict[str, Span] = {}
+    for index, argument in enumerate(call.arguments or ()):
+        name = _name(index, argument, names, template, scope)
+        value = evaluate(argument.value, scope)
+        if name in placed:
+            notes = [(first[name], "first time")]
+            scope.collector.report("E308", argument.span, f"`{name}` is given twice", label="second time", notes=notes)
+        elif name is not None:
+            placed[name], first[name] = value, argument.span
+    return placed
+
+
+def _name(index: int, argument: ast.Argument, names: Sequence[str], template: ast.Word, scope: Scope) -> str | None:
+    if argument.name is not None:
+        if argument.name.text in names:
+            return argument.name.text
+        name = argument.name
+        where = f" of `{template.text}`"
+        unknown("E303", "parameter", name.text, name.span, names, scope.collector, where)
+        return None
+    if index < len(names):
+        return names[index]
+    message = f"`{template.text}` has {_counted(len(names))}, found one more"
+    notes = [(template.span, "defined here")]
+    scope.collector.report("E403", argument.span, message, label="one too many", notes=notes)
+    return None
+
+
+def _counted(count: int) -> str:
+    return {0: "no parameters", 1: "one parameter"}.get(count, f"{count} parameters")
+
+
+def _default(
+    parameter: ast.Parameter, before: Mapping[str, Located | None], call: ast.Call, scope: Scope
+) -> Located | None:
+    if parameter.default is None:
+        message = f"`{call.name.text}` needs `{parameter.name.text}`"
+        notes = [(parameter.name.span, "asked for here")]
+        scope.collector.report("E403", call.span, message, notes=notes)
+    return _written(parameter, before, scope)
+
+
+def _written(parameter: ast.Parameter, before: Mapping[str, Located | None], scope: Scope) -> Located | None:
+    """The default, if there is one; the type is looked at even if there is none."""
+    value = None if parameter.default is None else evaluate(parameter.default, scope.outside().inside(before))
+    return _of_type(value, parameter, scope)
+
+
+def _of_type(value: Located | None, parameter: ast.Parameter, scope: Scope) -> Located | None:
+    type = None if parameter.type is None else _type(parameter.type, scope)
+    wrong = None if value is None or type is None else type.misfit(value)
+    if type is None or wrong is None:
+        return value
+    if not unknown_name(wrong, scope, type.known):
+        message = f"`{parameter.name.text}` must be {type.words}, found {describe(wrong.value)}"
+        notes = [(parameter.span, "declared here"), *wrong.notes]
+        scope.collector.report("E401", wrong.span, message, notes=notes)
+    return None
+
+
+def _type(word: ast.Word, scope: Scope) -> ParameterType | None:
+    if word.text not in PARAMETER_TYPES:
+        unknown("E406", "type", word.text, word.span, PARAMETER_TYPES, scope.collector)
+    return PARAMETER_TYPES.get(word.text)
