@@ -1,0 +1,151 @@
+"""Fills in what the package knows about the language: `python docs/language.py`.
+
+It writes the tables of `docs/language.md`, and what is said about its wrong examples. A test compares the page with
+what this would write, and checks every example.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from symdsl.analysis.expressions import FUNCTIONS
+from symdsl.analysis.kinds import KINDS, call_signature
+from symdsl.analysis.names import LIMITS
+from symdsl.analysis.parameters import PARAMETER_TYPES
+from symdsl.catalog.data import SOURCES, TRANSFORMS
+from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
+from symdsl.catalog.searches import SEARCH
+from symdsl.catalog.signatures import REQUIRED, Parameter, Signature, Variant
+from symdsl.diagnostics import SpecError, listing, render_text
+from symdsl.editor.wording import default_words, type_words
+from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.spec import parse
+
+FILE = Path(__file__).with_suffix(".md")
+
+_ITEMS = ("input", "lift", "layer", "use", "repeat", "project", "pool", "flatten")
+_EXAMPLE = re.compile(r"^```sym( wrong)?\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
+_TABLE = re.compile(r"(<!-- begin (\w+) -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
+
+
+# ---------------------------------------------------------------- tables
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    lines = [list(head), ["---"] * len(list(head)), *(list(row) for row in rows)]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def _arguments(signature: Signature) -> Iterator[tuple[str, str, str, str]]:
+    for parameter in signature.parameters:
+        yield parameter.name, parameter.about, type_words(parameter.type), _default(parameter)
+
+
+def _default(parameter: Parameter) -> str:
+    if parameter.default is REQUIRED:
+        return "must be given"
+    return f"`{default_words(parameter)}`" if parameter.default is not None else "left out"
+
+
+def _called(signatures: Iterable[Signature]) -> str:
+    """A row for each argument of what can be called, and one for what takes none."""
+    rows: list[tuple[str, str, str, str, str]] = []
+    for one in signatures:
+        first = f"`{one.name}`: {one.about}" if one.about else f"`{one.name}`"
+        for name, about, type, default in _arguments(one) if one.parameters else [("", "", "", "")]:
+            rows.append((first, f"`{name}`" if name else "", about, type, default))
+            first = ""
+    return _table(("", "argument", "what it is", "type", "default"), rows)
+
+
+def _nested(signature: Signature) -> Iterator[Signature]:
+    for parameter in signature.parameters:
+        if isinstance(parameter.type, Variant):
+            for option in parameter.type.options:
+                yield option
+                yield from _nested(option)
+
+
+def _unique(signatures: Iterable[Signature]) -> list[Signature]:
+    """Those with arguments, of equal ones the first."""
+    return [one for one in dict.fromkeys(signatures) if one.parameters]
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "sources": lambda: _called(source.signature for source in SOURCES.values()),
+    "transforms": lambda: _called(transform.signature for transform in TRANSFORMS.values()),
+    "kinds": lambda: _called(call_signature(kind) for kind in KINDS.built_in.values()),
+    "normal": lambda: _called([NORMAL]),
+    "image": lambda: _called([IMAGE]),
+    "search": lambda: _table(
+        ("key", "what it is", "type", "default"), ((f"`{name}`", *rest) for name, *rest in _arguments(SEARCH))
+    ),
+    "values": lambda: _called(_unique(_nested(SEARCH))),
+    "types": lambda: _table(("type", "accepts"), ((f"`{one.name}`", one.words) for one in PARAMETER_TYPES.values())),
+    "groups": lambda: _table(
+        ("group", "elements", "moves the image by"),
+        ((f"`{one.name}`", str(one.order), ", ".join(one.movements)) for one in GROUPS.values() if one.name != TRIVIAL),
+    ),
+    "words": lambda: _table(
+        ("where", "words"),
+        (
+            ("activations, after `|>` behind a layer", listing(ACTIVATIONS)),
+            ("reductions, after `project` and `pool`", listing(REDUCTIONS)),
+            ("functions of a number", listing(FUNCTIONS)),
+        ),
+    ),
+    "limits": lambda: _table(("of", "at most"), ((what, f"{most:,}") for what, most in LIMITS.items())),
+}
+"""What writes the table of a name."""
+
+
+# ---------------------------------------------------------------- examples
+
+
+def examples(text: str) -> Iterator[tuple[str, bool]]:
+    """The examples of the page, and whether each is marked as wrong."""
+    for match in _EXAMPLE.finditer(text):
+        yield match[2], bool(match[1])
+
+
+def whole(example: str) -> str:
+    """An example with what a spec needs besides: data and a network behind it, or a network around items."""
+    data = "" if re.search(r"^data ", example, re.MULTILINE) else "data digits(size = 16)\n"
+    if not example.startswith(_ITEMS):
+        end = "" if re.search(r"^network ", example, re.MULTILINE) else "network n {\n" + _around("") + "}\n"
+        return example + data + end
+    return f"network n {{\n{_around(example)}}}\n{data}"
+
+
+def _around(items: str) -> str:
+    """Items with an input before them and a head behind them, where they have none."""
+    start = "" if items.startswith("input") else "input image(1, 16, 16)\n"
+    end = "" if "-> classes" in items else "layer head: FC -> classes\n"
+    return start + items + ("" if "flatten" in items else "flatten\n") + end
+
+
+def said(example: str) -> str:
+    """What is said about an example: warnings, or errors and warnings."""
+    try:
+        found = parse(whole(example), source="spec.sym").warnings
+    except SpecError as error:
+        found = error.diagnostics
+    return render_text(found)
+
+
+def refreshed(text: str) -> str:
+    """The page with its tables, and what is said about wrong examples, written anew."""
+    text = _TABLE.sub(lambda match: f"{match[1]}\n{TABLES[match[2]]()}\n", text)
+    return _EXAMPLE.sub(_shown, text)
+
+
+def _shown(match: re.Match[str]) -> str:
+    if not match[1]:
+        return match[0]
+    return f"```sym wrong\n{match[2]}```\n\n```text\n{said(match[2])}\n```\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(refreshed(FILE.read_text(encoding="utf-8")), encoding="utf-8")
