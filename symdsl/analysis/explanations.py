@@ -18,7 +18,8 @@ Written by `python -m symdsl.analysis.explanations` from the table in `symdsl/an
 Codes that begin with `E` are errors: nothing is built before they are mended. Those that begin with `W` are
 warnings: the spec says what can be done, but hardly what is meant; `symdsl check --strict` counts them as errors.
 `symdsl explain CODE` says the same as this page about one of them. An example of a few lines, or of the items of a
-network alone, stands for a spec that has the rest as well.
+network alone, stands for a spec that has the rest as well. Candidates of one layer that disagree in their output have
+no code: the layer says what comes out of it, so they cannot.
 """
 
 
