@@ -133,5 +133,5 @@ def unknown_name(operand: Located, scope: Scope, known: Iterable[str] = ()) -> b
     if value.arguments:
         unknown("E301", "function", value.name, value.name_span, (*FUNCTIONS, *known), scope.collector)
     elif not scope.excuses(value.name, ()):
-        unknown("E301", "name", value.name, operand.span, (), scope.collector, also=(*scope.names, *known))
+        unknown("E301", "name", value.name, value.name_span, (), scope.collector, also=(*scope.names, *known))
     return True
