@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 import attrs
 from lark import Token
 
-from symdsl.analysis.facts import Candidate, Layer, Node
+from symdsl.analysis.facts import Candidate, Input, Layer, Node
 from symdsl.analysis.kinds import call_signature
 from symdsl.analysis.priors import matches
 from symdsl.analysis.values import Located
@@ -103,7 +103,7 @@ def _described(nodes: Iterable[Node]) -> list[str]:
 
 
 def _shapes(node: Node) -> str:
-    reads = "" if not hasattr(node, "in_shape") else f"{node.in_shape} to "
+    reads = "" if isinstance(node, Input) else f"{node.in_shape} to "
     counted = f", {node.parameters:,} parameters" if isinstance(node, Layer) else ""
     return f"`{node.name}`: {reads}{node.out_shape}{counted}"
 
