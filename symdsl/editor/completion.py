@@ -114,13 +114,10 @@ def _key(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 _BEGINNINGS: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {
     "": _statement,
-    "BLOCK": _item,
-    "NETWORK": _item,
-    "REPEAT": _item,
     "PRIOR": _selector,
     "SEARCH": _key,
 }
-"""By the braces around a place: what can begin there."""
+"""By the braces around a place: what can begin there; an item of a network in all others, misspelt ones included."""
 
 
 # ---------------------------------------------------------------- within statements and items

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -123,7 +124,7 @@ class SymServer(LanguageServer):
 
     def _uri_of(self, span: Span, reading: Reading) -> str:
         own = next((uri for uri, kept in self._readings.items() if kept is reading), "")
-        return own if span.source == reading.source else str(from_fs_path(str(Path(span.source).resolve())))
+        return own if span.source == reading.source else str(from_fs_path(os.path.abspath(span.source)))
 
     def range_of(self, span: Span, reading: Reading) -> lsp.Range:
         """A span as the protocol has it."""
