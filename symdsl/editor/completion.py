@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -32,6 +33,7 @@ from symdsl.editor.wording import (
 from symdsl.groups import GROUPS, TRIVIAL
 from symdsl.language.keywords import keywords
 
+_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_]*)*$")
 _CALCULATING = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARE"})
 
 
@@ -70,7 +72,15 @@ def complete(reading: Reading, offset: int) -> Completion:
     found: dict[str, Item] = {}
     for item in _items(cursor, reading):
         found.setdefault(item.label, item)
-    return Completion(tuple(found.values()), cursor.word)
+    return Completion(tuple(found.values()), _replaced(cursor, reading, offset))
+
+
+def _replaced(cursor: Cursor, reading: Reading, offset: int) -> tuple[int, int]:
+    """What is written anew: the word; in the first part of a selector the whole path, as `stage/l1`."""
+    line = reading.text.rfind("\n", 0, offset) + 1
+    path = _PATH.search(reading.text, line, offset) if cursor.block == "PRIOR" and not cursor.brackets else None
+    layer = not {"DOT", "TILDE"} & {token.type for token in cursor.before}
+    return (path.start(), cursor.word[1]) if path and layer else cursor.word
 
 
 def _items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
@@ -226,6 +236,8 @@ def _within_rule(cursor: Cursor, reading: Reading) -> Iterable[Item]:
     parts = "".join(cursor.before).split(".")
     if cursor.since("TILDE"):
         return _prior(cursor, reading) if cursor.previous == "TILDE" else ()
+    if len(parts) == 1:
+        return _selector(cursor, reading) if cursor.previous == "SLASH" else ()
     if cursor.previous != "DOT":
         return ()
     layers = [layer for layer in reading.layers if matches(parts[0], layer.name)]

@@ -79,7 +79,7 @@ def _item(asked: _Asked) -> str:
     if entry is None or not (asked.word is entry.tokens[0] or _names_layer(asked, entry)):
         return ""
     about = [KEYWORDS[str(asked.word)]] if asked.word is entry.tokens[0] else []
-    nodes = () if entry.head == "REPEAT" else _nodes_in(entry.reach, asked.reading)
+    nodes = _NODES.get(entry.head, _nodes_in)(entry, asked.reading)
     return "\n\n".join([*(_described(nodes)), *about])
 
 
@@ -88,9 +88,24 @@ def _names_layer(asked: _Asked, entry: Entry) -> bool:
     return entry.head == "LAYER" and asked.start < colon
 
 
-def _nodes_in(reach: tuple[int, int], reading: Reading) -> list[Node]:
+def _nodes_in(entry: Entry, reading: Reading) -> list[Node]:
     places = ((node, reading.reach(node.span)) for node in reading.nodes)
-    return [node for node, place in places if place is not None and reach[0] <= place[0] and place[1] <= reach[1]]
+    start, end = entry.reach
+    return [node for node, place in places if place is not None and start <= place[0] and place[1] <= end]
+
+
+def _nodes_of_use(entry: Entry, reading: Reading) -> list[Node]:
+    """The layers that a block has under the name it is given here, which stands in the paths of their names."""
+    named = [symbol.name for symbol in reading.symbols if symbol.what == "use" and symbol.whole == entry.reach]
+    return [node for node in reading.layers if any(f"/{name}/" in f"/{node.name}" for name in named)]
+
+
+def _no_nodes(entry: Entry, reading: Reading) -> list[Node]:
+    return []
+
+
+_NODES: dict[str, Callable[[Entry, Reading], list[Node]]] = {"REPEAT": _no_nodes, "USE": _nodes_of_use}
+"""By the word an item begins with: which nodes come of it; else those that are written in it."""
 
 
 def _described(nodes: Iterable[Node]) -> list[str]:
