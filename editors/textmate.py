@@ -18,6 +18,7 @@ SCOPES = {
     "keyword": "keyword.control.sym",
     "flag": "constant.language.boolean.sym",
     "kind": "support.class.kind.sym",
+    "type": "storage.type.sym",
     "callable": "support.function.sym",
     "constant": "support.constant.sym",
     "declared": "entity.name.sym",

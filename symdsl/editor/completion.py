@@ -9,6 +9,7 @@ from pathlib import Path
 import attrs
 
 from symdsl.analysis.kinds import call_signature
+from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.analysis.priors import BIAS, matches
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
@@ -268,8 +269,8 @@ _WITHIN: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {"PRIOR": _wit
 
 def _in_brackets(cursor: Cursor, reading: Reading) -> Iterable[Item]:
     bracket = cursor.brackets[-1]
-    if cursor.head in ("BLOCK", "NETWORK") and not cursor.since("EQUAL"):  # parameters of its own, and their defaults
-        return _anything(cursor, reading) if cursor.brackets[0].argument else ()
+    if cursor.head in ("BLOCK", "NETWORK") and not cursor.since("EQUAL"):
+        return _own_parameter(cursor, reading)
     parameters = reading.template(bracket.called)
     if parameters and len(cursor.brackets) == 1:
         return _of_template(parameters, cursor, reading)
@@ -279,6 +280,13 @@ def _in_brackets(cursor: Cursor, reading: Reading) -> Iterable[Item]:
     parameter = argument(signature, bracket.argument, bracket.index)
     written = [] if parameter is None else [*_values(parameter.type), *_names(cursor, reading)]
     return written if bracket.argument else [*_arguments(signature, bracket.named, bracket.index), *written]
+
+
+def _own_parameter(cursor: Cursor, reading: Reading) -> Iterable[Item]:
+    """The type and the default of a parameter that is being defined; its name is one's own."""
+    if cursor.previous == "COLON":
+        return [Item(one.name, "value", one.words) for one in PARAMETER_TYPES.values()]
+    return _anything(cursor, reading) if cursor.brackets[0].argument else ()
 
 
 def _of_template(parameters: list[Symbol], cursor: Cursor, reading: Reading) -> Iterator[Item]:

@@ -9,6 +9,7 @@ from lark import Token
 
 from symdsl.analysis.facts import Candidate, Input, Layer, Node
 from symdsl.analysis.kinds import call_signature
+from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.analysis.priors import matches
 from symdsl.analysis.values import Located
 from symdsl.catalog.networks import ACTIVATIONS, REDUCTIONS
@@ -203,6 +204,13 @@ def _option_lines(names: Iterable[str]) -> list[str]:
     return ["\n".join(lines)] if lines else []
 
 
+def _type(asked: _Asked) -> str:
+    """The type of a parameter."""
+    typed = asked.cursor.head in ("BLOCK", "NETWORK") and asked.cursor.previous == "COLON"
+    found = PARAMETER_TYPES.get(str(asked.word)) if typed else None
+    return "" if found is None else f"`{found.name}`: {found.words}"
+
+
 def _symbol(asked: _Asked) -> str:
     """A name that the text or its imports define."""
     found = [one for one in asked.reading.visible(asked.start) if one.name == asked.word]
@@ -267,6 +275,7 @@ _FINDERS: tuple[Callable[[_Asked], str], ...] = (
     _argument,
     _selected_layers,
     _kind,
+    _type,
     _symbol,
     _builtin,
     _callable,

@@ -16,6 +16,7 @@ _TOKENS = {
     "keyword": Keyword,
     "flag": Keyword.Constant,
     "kind": Name.Class,
+    "type": Keyword.Type,
     "callable": Name.Function,
     "constant": Name.Builtin,
     "declared": Name.Variable,

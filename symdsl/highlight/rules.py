@@ -9,6 +9,7 @@ import attrs
 
 from symdsl.analysis.expressions import FUNCTIONS
 from symdsl.analysis.kinds import KINDS
+from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
@@ -28,8 +29,8 @@ class Rule:
 
     Attributes:
         pattern: in the common part of Python's and TextMate's dialects; it never reaches over the end of a line.
-        classes: of words: `comment`, `text`, `keyword`, `flag`, `kind`, `callable`, `constant`, `declared`, `key`,
-            `name`, `number`, `operator`, `punctuation` or `gap`.
+        classes: of words: `comment`, `text`, `keyword`, `flag`, `kind`, `type`, `callable`, `constant`,
+            `declared`, `key`, `name`, `number`, `operator`, `punctuation` or `gap`.
     """
 
     pattern: str
@@ -58,6 +59,7 @@ def constants() -> tuple[str, ...]:
 def rules() -> tuple[Rule, ...]:
     """In order: at each place of a text the first that fits says what stands there. Blanks are left to the reader."""
     reserved = set(keywords().values())
+    types = _one_of(PARAMETER_TYPES.keys() - reserved)
     return (
         Rule(r"//[^\n]*", ("comment",)),
         Rule(r'"(?:\\.|[^"\\\n])*"', ("text",)),
@@ -65,6 +67,7 @@ def rules() -> tuple[Rule, ...]:
         Rule(_one_of(reserved - FLAGS), ("keyword",)),
         Rule(_one_of(FLAGS), ("flag",)),
         Rule(rf"(?:[FS]-[A-Z]{{2,}}{_END}|{_one_of(KINDS.built_in)})", ("kind",)),
+        Rule(rf"(:)({_GAP})({types})(?=[ \t]*[=,)])", ("punctuation", "gap", "type")),
         Rule(rf"{NAME}(?=[ \t]*=(?!=))", ("key",)),
         Rule(_one_of(callables()), ("callable",)),
         Rule(_one_of(constants()), ("constant",)),

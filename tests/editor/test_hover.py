@@ -160,7 +160,7 @@ def test_names_of_imports_say_where_they_are_from(tmp_path: Path) -> None:
 
 def test_every_reserved_word_means_something() -> None:
     reserved = keywords().values()
-    assert set(reserved) <= set(KEYWORDS)
+    assert set(reserved) == set(KEYWORDS)
     assert [word for word in reserved if not said("", f"{word} ")] == []
 
 

@@ -42,6 +42,7 @@ _TERMINALS = {
     ast.Import: "IMPORT",
     ast.Data: "DATA",
     ast.Block: "BLOCK",
+    ast.Block: "BLOCK",
     ast.Network: "NETWORK",
     ast.Instance: "NETWORK",
     ast.Priors: "PRIOR",

@@ -88,6 +88,14 @@ def test_a_line_with_one_of_each() -> None:
     ]
 
 
+def test_types_of_parameters_are_types_and_a_name_behind_a_colon_is_none() -> None:
+    assert [value for token, value in lexed("block b(a: kinds, m: whole = 1) {") if token is Keyword.Type] == [
+        "kinds",
+        "whole",
+    ]
+    assert (Name, "list") in lexed("layer l1: list -> 3")
+
+
 def test_what_means_nothing_is_an_error_token() -> None:
     assert [value for token, value in lexed('let a = $3 "open') if token in Error] == ["$", '"']
 
