@@ -2,13 +2,13 @@
 
     python benchmarks/limits.py
 
-Prints one row a spec: seconds, peak memory in MiB, exit status and the first thing said. The bar is 1 s and 200 MiB.
+Prints one row a spec: seconds on the clock and of the processor, peak memory in MiB, exit status, the first thing said.
+The bar is 1 s, which is held against the processor's where others use the machine, and 200 MiB.
 """
 
 from __future__ import annotations
 
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,8 +20,8 @@ sys.path.append(str(Path(__file__).parent.parent / "tests"))
 from hostile import IMPORTS, TEXTS, bomb
 
 
-def measure(path: Path) -> tuple[float, float, int, str]:
-    """Seconds, peak MiB and status of a check, and the first line of what it says."""
+def measure(path: Path) -> tuple[float, float, float, int, str]:
+    """Seconds on the clock and of the processor, peak MiB and status of a check, and the first line of what it says."""
     start = time.perf_counter()
     with tempfile.TemporaryFile() as said:
         process = subprocess.Popen([sys.executable, "-m", "symdsl", "check", str(path)], stderr=said)
@@ -30,17 +30,13 @@ def measure(path: Path) -> tuple[float, float, int, str]:
         seconds = time.perf_counter() - start
         said.seek(0)
         first = said.readline().decode().strip()
-    return seconds, _peak(usage), process.returncode, first
-
-
-def _peak(usage: resource.struct_rusage) -> float:
-    return usage.ru_maxrss / 1024
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024, process.returncode, first
 
 
 def show(name: str, path: Path) -> None:
-    seconds, peak, status, first = measure(path)
-    over = "  OVER" if seconds > 1 or peak > 200 or status != 1 else ""
-    print(f"{name:<40} {seconds:6.2f} s {peak:6.0f} MiB  exit {status}  {first[:60]}{over}", flush=True)
+    seconds, used, peak, status, first = measure(path)
+    over = "  OVER" if used > 1 or peak > 200 or status != 1 else ""
+    print(f"{name:<40} {seconds:6.2f} s {used:6.2f} s {peak:6.0f} MiB  exit {status}  {first[:60]}{over}", flush=True)
 
 
 def main() -> None:

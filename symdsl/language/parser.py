@@ -13,8 +13,8 @@ from symdsl.diagnostics import Collector
 from symdsl.language import ast
 from symdsl.language.builder import build
 from symdsl.language.recovery import mend
+from symdsl.language.tables import stored
 from symdsl.language.words import Allowance, MalformedError, read_comments, read_words
-from symdsl.resources import read_shipped
 
 
 def parse_program(
@@ -84,10 +84,4 @@ def _parsed(tokens: Iterable[Token], start: str) -> Tree[Token]:
 
 @cache
 def _grammar() -> Lark:
-    return Lark(
-        read_shipped("grammars/sym.lark"),
-        parser="lalr",
-        lexer="basic",
-        start=["program", "expression", "unreadable"],
-        maybe_placeholders=False,
-    )
+    return stored()

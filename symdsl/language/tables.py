@@ -1,0 +1,59 @@
+"""The tables of the parser, kept beside the grammar, since computing them would take a third of a short check.
+
+`python -m symdsl.language.tables` writes them anew when the grammar has changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import lark
+from lark import Lark
+from lark.grammar import Rule
+from lark.lexer import TerminalDef
+
+from symdsl.resources import read_shipped, shipped
+
+GRAMMAR = "grammars/sym.lark"
+TABLES = "grammars/sym.json"
+
+
+def stored() -> Lark:
+    """The parser from its stored tables, or computed if they are of another grammar or another version of lark."""
+    text = read_shipped(GRAMMAR)
+    found = json.loads(read_shipped(TABLES))
+    return Lark.load(_with_numbers(found["parser"])) if found["of"] == _mark(text) else computed(text)
+
+
+def computed(text: str) -> Lark:
+    """The parser of a grammar."""
+    return Lark(
+        text,
+        parser="lalr",
+        lexer="basic",
+        start=["program", "expression", "unreadable"],
+        maybe_placeholders=False,
+    )
+
+
+def written(text: str) -> str:
+    """The tables of a grammar as `stored` reads them."""
+    data, memo = computed(text).memo_serialize([TerminalDef, Rule])
+    return json.dumps({"of": _mark(text), "parser": {"data": data, "memo": memo}}, separators=(",", ":")) + "\n"
+
+
+def _mark(text: str) -> str:
+    return f"lark {lark.__version__}, {hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _with_numbers(value: Any) -> Any:
+    """JSON values with the keys that JSON made texts of numbers as numbers again."""
+    if isinstance(value, dict):
+        return {int(key) if key.isdecimal() else key: _with_numbers(one) for key, one in value.items()}
+    return [_with_numbers(one) for one in value] if isinstance(value, list) else value
+
+
+if __name__ == "__main__":
+    shipped(GRAMMAR).with_suffix(".json").write_text(written(read_shipped(GRAMMAR)), encoding="utf-8")
