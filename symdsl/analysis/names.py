@@ -13,7 +13,7 @@ from symdsl.diagnostics import Collector, Fix, Span, listing, shortened, suggest
 from symdsl.language import ast
 
 _MOST_LISTED = 10
-_MOST_SUGGESTIONS = 50
+_MOST_SUGGESTIONS = 20
 
 
 @attrs.frozen
