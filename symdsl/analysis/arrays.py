@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import attrs
 
-from symdsl.catalog.data import Outline
+from symdsl.catalog.data import BadDataError, Outline
 from symdsl.language.nearby import nearest
 
 if TYPE_CHECKING:
@@ -19,22 +19,13 @@ if TYPE_CHECKING:
 _NAMES = ("x_train", "y_train", "x_test", "y_test")
 
 
-class BadArraysError(Exception):
-    """The file cannot be used; the message says why, and `help`, where something is near, what to do about it."""
-
-    def __init__(self, message: str, help: str = "") -> None:
-        """Keep both."""
-        self.help = help
-        super().__init__(message)
-
-
 @attrs.frozen
 class _Header:
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
 
-def read_outline(path: str, task: str) -> Outline:
+def outline_of_arrays(path: str, task: str) -> Outline:
     """The outline of the dataset in a file.
 
     Args:
@@ -42,23 +33,23 @@ def read_outline(path: str, task: str) -> Outline:
         task: `classification`, `regression`, or `auto`: by the type of the targets.
 
     Raises:
-        BadArraysError: if it is missing, damaged, or its arrays do not belong together.
+        BadDataError: if it is missing, damaged, or its arrays do not belong together.
     """
     try:
         return _read(Path(path).expanduser(), task)
     except FileNotFoundError as error:
         near = nearest(Path(path).expanduser(), ".npz")
         help = f"did you mean `{near.as_posix()}`?" if near else ""
-        raise BadArraysError(f"there is no file `{path}`", help) from error
+        raise BadDataError(f"there is no file `{path}`", help) from error
     except (OSError, RuntimeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise BadArraysError(f"`{path}` is not a readable .npz file: save it again with `numpy.savez`") from error
+        raise BadDataError(f"`{path}` is not a readable .npz file: save it again with `numpy.savez`") from error
 
 
 def _read(path: Path, task: str) -> Outline:
     with zipfile.ZipFile(path) as archive:
         missing = [name for name in _NAMES if f"{name}.npy" not in archive.namelist()]
         if missing:
-            raise BadArraysError(f"`{path}` lacks `{missing[0]}`; it must hold {', '.join(_NAMES)}")
+            raise BadDataError(f"`{path}` lacks `{missing[0]}`; it must hold {', '.join(_NAMES)}")
         headers = {name: _header(archive, name) for name in _NAMES}
         _check_lengths(headers)
         channels, height, width = _image(headers["x_train"])
@@ -75,7 +66,7 @@ def _header(archive: zipfile.ZipFile, name: str) -> _Header:
         read = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
         shape, _, dtype = read(file)
     if dtype.kind not in "fiu":
-        raise BadArraysError(f"`{name}` must hold numbers, found {dtype}")
+        raise BadDataError(f"`{name}` must hold numbers, found {dtype}")
     return _Header(tuple(shape), dtype)
 
 
@@ -83,14 +74,12 @@ def _check_lengths(headers: dict[str, _Header]) -> None:
     for part in ("train", "test"):
         x, y = headers[f"x_{part}"].shape, headers[f"y_{part}"].shape
         if not x or not y or x[0] != y[0] or x[0] == 0:
-            raise BadArraysError(
-                f"`x_{part}` {x} and `y_{part}` {y} must have the same number of examples, at least one"
-            )
+            raise BadDataError(f"`x_{part}` {x} and `y_{part}` {y} must have the same number of examples, at least one")
 
 
 def _image(header: _Header) -> tuple[int, int, int]:
     if len(header.shape) not in (3, 4) or 0 in header.shape:
-        raise BadArraysError(f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(header.shape)}")
+        raise BadDataError(f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(header.shape)}")
     channels = header.shape[1] if len(header.shape) == 4 else 1
     return channels, header.shape[-2], header.shape[-1]
 
@@ -98,22 +87,22 @@ def _image(header: _Header) -> tuple[int, int, int]:
 def _task(header: _Header, task: str) -> Literal["classification", "regression"]:
     whole = header.dtype.kind in "iu"
     if task == "classification" and not whole:
-        raise BadArraysError(f"class labels must be whole numbers, but `y_train` holds {header.dtype}")
+        raise BadDataError(f"class labels must be whole numbers, but `y_train` holds {header.dtype}")
     if task == "regression" and whole:
-        raise BadArraysError(f"regression targets must be floats, but `y_train` holds {header.dtype}")
+        raise BadDataError(f"regression targets must be floats, but `y_train` holds {header.dtype}")
     return "classification" if whole else "regression"
 
 
 def _classes(archive: zipfile.ZipFile, header: _Header, task: str) -> int:
     if len(header.shape) > (1 if task == "classification" else 2):
-        raise BadArraysError(f"`y_train` has {len(header.shape)} axes, too many for {task}")
+        raise BadDataError(f"`y_train` has {len(header.shape)} axes, too many for {task}")
     if task == "regression":
         return max(1, header.shape[1]) if len(header.shape) == 2 else 1
     labels = _labels(archive)
     if labels.min() < 0:
-        raise BadArraysError(f"`y_train` holds the label {labels.min()}; classes are numbered from 0")
+        raise BadDataError(f"`y_train` holds the label {labels.min()}; classes are numbered from 0")
     if labels.max() < 1:
-        raise BadArraysError("`y_train` holds a single class")
+        raise BadDataError("`y_train` holds a single class")
     return int(labels.max()) + 1
 
 

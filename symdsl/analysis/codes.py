@@ -333,8 +333,8 @@ _TABLE = (
         "E601",
         "a data file that cannot be used",
         "`arrays` reads an .npz file with `x_train`, `y_train`, `x_test` and `y_test`: images [n, c, h, w] or "
-        "[n, h, w], and whole numbers for classes or floats for regression. Its path is relative to the "
-        "working directory.",
+        "[n, h, w], and whole numbers for classes or floats for regression. `images` reads PNG and JPEG files of "
+        "one size and colour from `train/CLASS/` and `test/CLASS/`. Paths are relative to the working directory.",
         'data arrays("missing.npz")',
         'data arrays("mine.npz")',
     ),

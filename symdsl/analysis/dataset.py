@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 from typing import cast
 
 import attrs
 
-from symdsl.analysis.arrays import BadArraysError, read_outline
+from symdsl.analysis.arrays import outline_of_arrays
 from symdsl.analysis.expressions import given
 from symdsl.analysis.facts import Data, Step
+from symdsl.analysis.images import outline_of_images
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
-from symdsl.catalog.data import SOURCES, TRANSFORMS, MisfitError, Outline
+from symdsl.catalog.data import SOURCES, TRANSFORMS, Arguments, BadDataError, MisfitError, Outline
 from symdsl.catalog.signatures import Signature, Value
 from symdsl.language import ast
 
@@ -30,6 +32,12 @@ class DataFacts:
     outline: Outline
 
 
+_READERS: dict[str, Callable[[Arguments], Outline]] = {
+    "arrays": lambda arguments: outline_of_arrays(str(arguments["path"]), str(arguments["task"])),
+    "images": lambda arguments: outline_of_images(str(arguments["path"]), str(arguments["colour"])),
+}
+"""How to find out about sources of which only their files say what they hold."""
+
 _SOURCE_SIGNATURES = {name: source.signature for name, source in SOURCES.items()}
 _TRANSFORM_SIGNATURES = {name: transform.signature for name, transform in TRANSFORMS.items()}
 
@@ -38,7 +46,8 @@ def analyse_data(node: ast.Data, scope: Scope) -> DataFacts | None:
     """What the data statement says; nothing if a step is wrong, which is reported."""
     source = _step(node.steps[0], _SOURCE_SIGNATURES, "data source", scope)
     transforms = [_step(step, _TRANSFORM_SIGNATURES, "transform", scope) for step in node.steps[1:]]
-    outline = None if source is None else _outline(source, scope)
+    outline = None if source is None else _outline(source, transforms, scope)
+    _check_order(transforms, scope)
     for transform, before in zip(transforms, (source, *transforms), strict=False):
         outline = _applied(transform, outline, before, scope)
     known = tuple(step for step in transforms if step is not None)
@@ -60,16 +69,49 @@ def _step(node: ast.Call, table: Mapping[str, Signature], what: str, scope: Scop
     return None if bound is None else Step(name, cast("tuple[tuple[str, Value], ...]", tuple(bound.items())), node.span)
 
 
-def _outline(source: Step, scope: Scope) -> Outline | None:
-    arguments = dict(source.arguments)
-    outline = SOURCES[source.name].outline
-    if outline is not None:
-        return outline(arguments)
+def trail(data: Data) -> tuple[Outline, ...]:
+    """The outline of the source, and after each transform.
+
+    Raises:
+        BadDataError: files have changed since the spec was checked, so that they cannot be used.
+    """
+    outlines = [source_outline(data.source)]
+    for step in data.transforms:
+        outlines.append(TRANSFORMS[step.name].apply(outlines[-1], dict(step.arguments)))
+    return tuple(outlines)
+
+
+def source_outline(source: Step) -> Outline:
+    """What is known about the data of a source; where only its files say, they are looked into.
+
+    Raises:
+        BadDataError: they cannot be used.
+    """
+    known = SOURCES[source.name].outline or _READERS[source.name]
+    return known(dict(source.arguments))
+
+
+def _outline(source: Step, transforms: Sequence[Step | None], scope: Scope) -> Outline | None:
     try:
-        return read_outline(str(arguments["path"]), str(arguments["task"]))
-    except BadArraysError as error:
+        outline = source_outline(source)
+    except BadDataError as error:
         scope.collector.report("E601", source.span, str(error), help=error.help)
         return None
+    first = transforms[0] if transforms else None
+    if outline.uneven and (first is None or first.name != "resize"):
+        help = "write `|> resize(size)` directly after it, or bring the files to one size"
+        scope.collector.report("E601", source.span, outline.uneven, help=help)
+        return None
+    return outline
+
+
+def _check_order(transforms: Sequence[Step | None], scope: Scope) -> None:
+    """Reports what acts on training batches, but is not the last transform."""
+    for step, after in pairwise(transforms):
+        if step is not None and TRANSFORMS[step.name].on_batches:
+            notes = [] if after is None else [(after.span, "comes after it")]
+            message = f"`{step.name}` acts on training batches, so it must be the last transform"
+            scope.collector.report("E602", step.span, message, help="move it to the end", notes=notes)
 
 
 def _applied(step: Step | None, outline: Outline | None, before: Step | None, scope: Scope) -> Outline | None:
@@ -78,7 +120,6 @@ def _applied(step: Step | None, outline: Outline | None, before: Step | None, sc
     try:
         return TRANSFORMS[step.name].apply(outline, dict(step.arguments))
     except MisfitError as error:
-        shape = f"{outline.channels}x{outline.height}x{outline.width}"
-        notes = [(before.span, f"delivers {outline.train} training examples of {shape}")]
+        notes = [(before.span, f"delivers {outline.train} training examples of {outline}")]
         scope.collector.report("E602", step.span, str(error), notes=notes)
         return None

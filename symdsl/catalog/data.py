@@ -12,11 +12,23 @@ from symdsl.catalog.signatures import Choice, Parameter, Quoted, Real, Signature
 _LARGEST_SIDE = 4096
 _LARGEST_COUNT = 10**9
 
+QUADRANTS = ("top left", "top right", "bottom left", "bottom right")
+"""The quadrants as `label = both` numbers them."""
+
 Arguments = Mapping[str, Value]
 
 
 class MisfitError(Exception):
     """Arguments that do not fit the data they are applied to; the message says why."""
+
+
+class BadDataError(Exception):
+    """Files that cannot be used; the message names one and says why, `help`, if anything does, what to do about it."""
+
+    def __init__(self, message: str, help: str = "") -> None:
+        """Keep both."""
+        self.help = help
+        super().__init__(message)
 
 
 @attrs.frozen
@@ -31,6 +43,8 @@ class Outline:
         train: training examples.
         test: test examples.
         task: what the targets are.
+        names: of the classes, in order, where they have any.
+        uneven: which file differs from another in size, where one does: only `resize` takes such images.
     """
 
     channels: int
@@ -40,6 +54,11 @@ class Outline:
     train: int
     test: int
     task: Literal["classification", "regression"] = "classification"
+    names: tuple[str, ...] = ()
+    uneven: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.channels}x{self.height}x{self.width}"
 
 
 @attrs.frozen
@@ -62,10 +81,12 @@ class Transform:
     Attributes:
         signature: its name and arguments.
         apply: from outline and arguments to the outline afterwards; raises `MisfitError`.
+        on_batches: whether it acts on training batches as they are drawn, and not on the data once.
     """
 
     signature: Signature
     apply: Callable[[Outline, Arguments], Outline]
+    on_batches: bool = False
 
 
 def _whole(arguments: Arguments, name: str) -> int:
@@ -77,10 +98,6 @@ def _whole(arguments: Arguments, name: str) -> int:
 def _digits(arguments: Arguments) -> Outline:
     size = _whole(arguments, "size")
     return Outline(1, size, size, classes=10, train=1437, test=360)
-
-
-def _mnist(arguments: Arguments) -> Outline:
-    return Outline(1, 28, 28, classes=10, train=60_000, test=10_000)
 
 
 def _synthetic(arguments: Arguments) -> Outline:
@@ -98,7 +115,7 @@ def _square(outline: Outline, size: int) -> Outline:
 
 
 def _resize(outline: Outline, arguments: Arguments) -> Outline:
-    return _square(outline, _whole(arguments, "size"))
+    return attrs.evolve(_square(outline, _whole(arguments, "size")), uneven="")
 
 
 def _pad(outline: Outline, arguments: Arguments) -> Outline:
@@ -115,19 +132,34 @@ def _crop(outline: Outline, arguments: Arguments) -> Outline:
     return _square(outline, size)
 
 
-def _translate(outline: Outline, arguments: Arguments) -> Outline:
-    pixels = _whole(arguments, "pixels")
-    if pixels >= min(outline.height, outline.width):
-        raise MisfitError(f"`pixels` (={pixels}) must be smaller than the image ({outline.height}x{outline.width})")
-    return outline
+def _moved(name: str) -> Callable[[Outline, Arguments], Outline]:
+    """A transform that moves images by up to `name` pixels."""
+
+    def apply(outline: Outline, arguments: Arguments) -> Outline:
+        pixels = _whole(arguments, name)
+        if pixels >= min(outline.height, outline.width):
+            raise MisfitError(f"`{name}` (={pixels}) must be smaller than the image ({outline.height}x{outline.width})")
+        return outline
+
+    return apply
 
 
 def _quadrants(outline: Outline, arguments: Arguments) -> Outline:
     both = arguments["label"] == "both"
     if both and outline.task == "regression":
         raise MisfitError("`label = both` numbers classes, but the targets of this data are real numbers")
-    classes = outline.classes * (4 if both else 1)
-    return attrs.evolve(outline, height=2 * outline.height, width=2 * outline.width, classes=classes)
+    copies = _whole(arguments, "copies")
+    larger = attrs.evolve(
+        outline,
+        height=2 * outline.height,
+        width=2 * outline.width,
+        train=copies * outline.train,
+        test=copies * outline.test,
+    )
+    if not both:
+        return larger
+    names = tuple(f"{name}, {quadrant}" for name in outline.names for quadrant in QUADRANTS)
+    return attrs.evolve(larger, classes=len(QUADRANTS) * outline.classes, names=names)
 
 
 def _subset(outline: Outline, arguments: Arguments) -> Outline:
@@ -144,13 +176,27 @@ _DIGITS = Signature(
     (attrs.evolve(_SIZE, default=8),),
     "1,797 handwritten digits of 8x8 that ship with scikit-learn; 360 of them are test data",
 )
-_MNIST = Signature(
-    "mnist",
+_FILES = (
+    Parameter("root", Quoted(), "~/data", "folder of the files"),
+    Parameter("download", Switch(), False, "whether to fetch what is missing"),
+)
+_GARMENTS = (
+    *("t-shirt", "trousers", "pullover", "dress", "coat"),
+    *("sandal", "shirt", "sneaker", "bag", "ankle boot"),
+)
+_THINGS = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+_IMAGES = Signature(
+    "images",
     (
-        Parameter("root", Quoted(), "~/data", "folder of the files"),
-        Parameter("download", Switch(), False, "whether to fetch what is missing"),
+        Parameter("path", Quoted(), about="a folder that holds `train/CLASS/` and `test/CLASS/`"),
+        Parameter(
+            "colour",
+            Choice(("auto", "grey", "rgb")),
+            "auto",
+            "`grey` and `rgb` convert; `auto` takes images as they are, which must be all alike",
+        ),
     ),
-    "70,000 handwritten digits of 28x28; 10,000 of them are test data",
+    "your own images: PNG and JPEG files in one folder for each class, under `train` and `test`",
 )
 _ARRAYS = Signature(
     "arrays",
@@ -172,11 +218,37 @@ _SYNTHETIC = Signature(
     "images made up for tests",
 )
 
+
+def _published(name: str, about: str, outline: Outline) -> Source:
+    """A published dataset that torchvision reads; its outline is known without its files."""
+    return Source(Signature(name, _FILES, about), lambda arguments: outline)
+
+
 SOURCES: dict[str, Source] = {
     source.signature.name: source
     for source in (
         Source(_DIGITS, _digits),
-        Source(_MNIST, _mnist),
+        _published(
+            "mnist",
+            "70,000 handwritten digits of 28x28; 10,000 of them are test data",
+            Outline(1, 28, 28, classes=10, train=60_000, test=10_000),
+        ),
+        _published(
+            "fashion_mnist",
+            "70,000 pictures of clothes, grey and 28x28; 10,000 of them are test data",
+            Outline(1, 28, 28, classes=10, train=60_000, test=10_000, names=_GARMENTS),
+        ),
+        _published(
+            "cifar10",
+            "60,000 colour photographs of ten things, 32x32; 10,000 of them are test data",
+            Outline(3, 32, 32, classes=10, train=50_000, test=10_000, names=_THINGS),
+        ),
+        _published(
+            "cifar100",
+            "60,000 colour photographs of a hundred things, 32x32; 10,000 of them are test data",
+            Outline(3, 32, 32, classes=100, train=50_000, test=10_000),
+        ),
+        Source(_IMAGES, None),
         Source(_ARRAYS, None),
         Source(_SYNTHETIC, _synthetic),
     )
@@ -196,18 +268,43 @@ _QUADRANTS = Signature(
 _DEGREES = Parameter("degrees", Real(0, 180), about="largest angle in either direction")
 _PIXELS = Parameter("pixels", Whole(0, _LARGEST_SIDE), about="farthest in either direction")
 _COUNT = Parameter("n", Whole(1, _LARGEST_COUNT), about="training examples to keep")
+_AUGMENT = Signature(
+    "augment",
+    (
+        Parameter("flip", Switch(), False, "whether to mirror every other image, left to right"),
+        Parameter("shift", Whole(0, _LARGEST_SIDE), 4, "farthest in either direction, in pixels; zeros move in"),
+    ),
+    "flips and shifts training images, anew in every epoch; the last transform. The evidence and the test data see "
+    "none of it",
+)
 
 TRANSFORMS: dict[str, Transform] = {
     transform.signature.name: transform
     for transform in (
-        Transform(Signature("standardize", about="mean 0 and variance 1 in each channel"), _unchanged),
-        Transform(Signature("resize", (_SIZE,), "resamples images"), _resize),
+        Transform(
+            Signature("standardize", about="mean 0 and variance 1 in each channel, over the training images"),
+            _unchanged,
+        ),
+        Transform(
+            Signature(
+                "resize",
+                (_SIZE,),
+                "resamples images to a square, bilinearly; directly after `images` they may be of mixed sizes",
+            ),
+            _resize,
+        ),
         Transform(Signature("pad", (_SIZE,), "surrounds images with zeros"), _pad),
         Transform(Signature("crop", (_SIZE,), "keeps the middle of images"), _crop),
-        Transform(Signature("rotate", (_DEGREES,), "turns each image by an angle of its own"), _unchanged),
-        Transform(Signature("translate", (_PIXELS,), "moves each image by a distance of its own"), _translate),
+        Transform(
+            Signature("rotate", (_DEGREES,), "turns each image once, by an angle of its own; zeros move in"), _unchanged
+        ),
+        Transform(
+            Signature("translate", (_PIXELS,), "moves each image once, by a distance of its own; zeros move in"),
+            _moved("pixels"),
+        ),
         Transform(_QUADRANTS, _quadrants),
         Transform(Signature("subset", (_COUNT,), "keeps some of the training examples, drawn at random"), _subset),
+        Transform(_AUGMENT, _moved("shift"), on_batches=True),
     )
 }
 """Every transform by name."""

@@ -9,9 +9,10 @@ import torch
 
 from symdsl.analysis.facts import Data
 from symdsl.data.arrays import read_arrays
+from symdsl.data.images import images
+from symdsl.data.published import cifar10, cifar100, fashion_mnist, mnist
 from symdsl.data.records import Dataset, Examples, Streams, seeded
 from symdsl.data.transforms import resized
-from symdsl.diagnostics import RunError
 
 Source = Callable[[Data, Streams], Dataset]
 
@@ -33,17 +34,6 @@ def digits(data: Data, streams: Streams) -> Dataset:
     order = torch.randperm(len(x), generator=seeded("digits", "split"))
     examples = Examples(resized(x, _whole(data, "size")), y)[order]
     return Dataset(examples[:-_DIGITS_TEST], examples[-_DIGITS_TEST:], "classification")
-
-
-def mnist(data: Data, streams: Streams) -> Dataset:
-    """MNIST's 60,000 training and 10,000 test images, in [0, 1], read from `root` and fetched there if `download`.
-
-    Raises:
-        RunError: when the files are missing, damaged or cannot be fetched.
-    """
-    root = Path(str(data.source.argument("root"))).expanduser()
-    download = bool(data.source.argument("download"))
-    return Dataset(_mnist_part(root, True, download), _mnist_part(root, False, download), "classification")
 
 
 def arrays(data: Data, streams: Streams) -> Dataset:
@@ -68,7 +58,10 @@ def synthetic(data: Data, streams: Streams) -> Dataset:
     )
 
 
-SOURCES: dict[str, Source] = {function.__name__: function for function in (digits, mnist, arrays, synthetic)}
+SOURCES: dict[str, Source] = {
+    function.__name__: function
+    for function in (digits, mnist, fashion_mnist, cifar10, cifar100, images, arrays, synthetic)
+}
 """Every source by the name a spec calls it."""
 
 
@@ -77,26 +70,6 @@ def _whole(data: Data, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"`{name}` of `{data.source.name}` (={value!r}) must be a whole number")
     return value
-
-
-def _mnist_part(root: Path, train: bool, download: bool) -> Examples:
-    from torchvision.datasets import MNIST
-
-    try:
-        part = MNIST(root, train=train, download=download)
-    except (RuntimeError, ValueError, AssertionError, EOFError, OSError) as error:
-        raise RunError(_mnist_trouble(root, download, error)) from error
-    return Examples(part.data[:, None].float() / 255, part.targets.long())
-
-
-def _mnist_trouble(root: Path, download: bool, error: Exception) -> str:
-    folder = root / "MNIST" / "raw"
-    if download:
-        return f"cannot fetch MNIST into `{folder}`: {' '.join(str(error).split())}"
-    return (
-        f"cannot read MNIST in `{folder}`: set `download = true`, or put `train-images-idx3-ubyte`, "
-        "`train-labels-idx1-ubyte`, `t10k-images-idx3-ubyte` and `t10k-labels-idx1-ubyte` there"
-    )
 
 
 def _stamped(stamps: torch.Tensor, count: int, stream: torch.Generator) -> Examples:

@@ -29,7 +29,7 @@ def good(**changes: Any) -> dict[str, Any]:
 def read(
     path: Path, shape: tuple[int, int, int] = (2, 5, 4), classes: int = 3, task: str = "classification"
 ) -> Dataset:
-    return load(facts(step("arrays", path=str(path)), shape=shape, classes=classes, task=task))
+    return load(facts(step("arrays", path=str(path), task="auto"), shape=shape, classes=classes, task=task))
 
 
 def saved(folder: Path, **changes: Any) -> Path:

@@ -98,6 +98,7 @@ ARGUMENTS: dict[str, dict[str, Value]] = {
     "translate": {"pixels": 2},
     "quadrants": {"label": "both", "copies": 3},
     "subset": {"n": 9},
+    "augment": {"flip": True, "shift": 2},
 }
 
 
@@ -112,6 +113,4 @@ def test_transforms_do_what_the_language_was_told(name: str) -> None:
     data = load(synthetic(step(name, **ARGUMENTS[name]), shape=shape, classes=expected.classes))
     assert data.train.x.shape[1:] == data.test.x.shape[1:] == shape
     assert int(data.train.y.max()) < expected.classes
-    copies = ARGUMENTS[name].get("copies", 1)
-    assert len(data.train) == expected.train * copies
-    assert len(data.test) == expected.test * copies
+    assert (len(data.train), len(data.test)) == (expected.train, expected.test)

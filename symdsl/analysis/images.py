@@ -1,0 +1,187 @@
+"""What a folder of images holds: from the names of its files, and from the headers of some of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import struct
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+
+from symdsl.catalog.data import BadDataError, Outline
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+MOST_HEADERS = 400
+"""Headers read to find out about a folder, so that checking a spec stays fast; all are looked at when it is loaded."""
+
+_FORMATS = ("PNG", "JPEG")
+
+_SUFFIXES = (".png", ".jpg", ".jpeg")
+_PLAIN: Mapping[str, int] = {"1": 1, "L": 1, "P": 3, "RGB": 3}
+_CONVERTIBLE = (*_PLAIN, "LA", "PA", "RGBA", "CMYK", "YCbCr")
+_CHANNELS: Mapping[str, Mapping[str, int]] = {
+    "auto": _PLAIN,
+    "grey": dict.fromkeys(_CONVERTIBLE, 1),
+    "rgb": dict.fromkeys(_CONVERTIBLE, 3),
+}
+_LAYOUT = "images lie in `train/CLASS/` and `test/CLASS/`"
+_COLOURS = {1: "grey", 3: "RGB"}
+
+
+@attrs.frozen
+class ImageFolder:
+    """The files of a folder of images: paths by the name of their class, both in alphabetical order.
+
+    Attributes:
+        train: training images; a class is numbered by its place here.
+        test: test images of some or all of these classes.
+    """
+
+    train: Mapping[str, Sequence[str]]
+    test: Mapping[str, Sequence[str]]
+
+    def labelled(self, files: Mapping[str, Sequence[str]]) -> list[tuple[str, int]]:
+        """Every path of `files`, which is `train` or `test`, with the number of its class."""
+        return [(path, number) for number, name in enumerate(self.train) for path in files.get(name, ())]
+
+
+@attrs.frozen
+class Header:
+    """What an image file says of itself, `channels` as the spec wants them."""
+
+    path: str
+    channels: int
+    height: int
+    width: int
+
+
+def outline_of_images(path: str, colour: str) -> Outline:
+    """The outline of the dataset in a folder.
+
+    Args:
+        path: the folder, relative to the working directory; `~` is the home directory.
+        colour: `auto`, `grey` or `rgb`.
+
+    Raises:
+        BadDataError: a folder is missing or empty, or one of the first `MOST_HEADERS` images, taken from the classes
+            in turn, cannot be used.
+    """
+    folder = list_images(Path(path).expanduser())
+    in_turn = chain.from_iterable(zip_longest(*folder.train.values(), *folder.test.values()))
+    paths = islice((path for path in in_turn if path is not None), MOST_HEADERS)
+    headers = [read_header(path, colour) for path in paths]
+    first = headers[0]
+    for other in headers:
+        check_colour(first, other)
+    uneven = next((size_difference(first, other) for other in headers if not same_size(first, other)), "")
+    return Outline(
+        first.channels,
+        first.height,
+        first.width,
+        classes=len(folder.train),
+        train=sum(map(len, folder.train.values())),
+        test=sum(map(len, folder.test.values())),
+        names=tuple(folder.train),
+        uneven=uneven,
+    )
+
+
+def list_images(path: Path) -> ImageFolder:
+    """The image files under `path/train/CLASS/` and `path/test/CLASS/`, in the order of their names.
+
+    Raises:
+        BadDataError: a folder is missing or has no images, or a class of the test images is none of the training
+            images.
+    """
+    train, test = (_classes(path / part) for part in ("train", "test"))
+    strange = next((name for name in test if name not in train), None)
+    if strange is not None:
+        raise BadDataError(
+            f"`{path / 'test' / strange}` is no class of the training images: `{path / 'train'}` lacks it"
+        )
+    if len(train) < 2:
+        raise BadDataError(f"`{path / 'train'}` holds a single class, `{next(iter(train))}`")
+    return ImageFolder(train, test)
+
+
+def read_header(path: str, colour: str) -> Header:
+    """What an image file says of itself.
+
+    Raises:
+        BadDataError: it is no PNG or JPEG file, or its colours are not what `colour` takes.
+    """
+    with opened(path) as image:
+        return header_of(image, path, colour)
+
+
+def header_of(image: Image, path: str, colour: str) -> Header:
+    """What the opened image at `path` says of itself; see `read_header`."""
+    (width, height), mode = image.size, image.mode
+    if mode not in _CHANNELS[colour]:
+        way_out = "; `colour = rgb` or `colour = grey` converts it" if mode in _CONVERTIBLE else ""
+        raise BadDataError(f"`{path}` is of mode {mode}, neither grey nor RGB with 8 bits{way_out}")
+    return Header(path, _CHANNELS[colour][mode], height, width)
+
+
+@contextlib.contextmanager
+def opened(path: str) -> Iterator[Image]:
+    """An image file, open; whatever Pillow raises on one that is damaged or no image becomes a `BadDataError`."""
+    from PIL import Image
+
+    try:
+        with Image.open(path, formats=_FORMATS) as image:
+            yield image
+    except (OSError, SyntaxError, ValueError, EOFError, struct.error, Image.DecompressionBombError) as error:
+        reason = getattr(error, "strerror", None) or "it is damaged, or neither PNG nor JPEG"
+        raise BadDataError(f"cannot read the image `{path}`: {reason}") from error
+
+
+def same_size(first: Header, other: Header) -> bool:
+    """Whether two images have as many rows and columns."""
+    return (first.height, first.width) == (other.height, other.width)
+
+
+def size_difference(first: Header, other: Header) -> str:
+    """How two images differ in size."""
+    return f"`{other.path}` is {_size(other)}, but `{first.path}` {_size(first)}"
+
+
+def check_colour(first: Header, other: Header) -> None:
+    """Compares the channels of two images.
+
+    Raises:
+        BadDataError: they differ.
+    """
+    if first.channels != other.channels:
+        raise BadDataError(
+            f"`{other.path}` is {_COLOURS[other.channels]}, but `{first.path}` {_COLOURS[first.channels]}: "
+            "set `colour = rgb` or `colour = grey`"
+        )
+
+
+def _size(header: Header) -> str:
+    return f"{header.height}x{header.width}"
+
+
+def _classes(folder: Path) -> dict[str, list[str]]:
+    try:
+        names = sorted(entry.name for entry in os.scandir(folder) if entry.is_dir() and not entry.name.startswith("."))
+        found = {name: _images(folder / name) for name in names}
+    except OSError as error:
+        raise BadDataError(f"cannot read the folder `{error.filename}` ({error.strerror}); {_LAYOUT}") from error
+    if not found:
+        raise BadDataError(f"`{folder}` holds no folder of a class; {_LAYOUT}")
+    return found
+
+
+def _images(folder: Path) -> list[str]:
+    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(_SUFFIXES) and name[0] != ".")
+    if not names:
+        raise BadDataError(f"`{folder}` holds no PNG or JPEG image; {_LAYOUT}")
+    return [os.path.join(folder, name) for name in names]

@@ -1,0 +1,89 @@
+"""Reads a folder of image files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+import numpy as np
+import torch
+from torch import Tensor
+
+from symdsl.analysis.facts import Data
+from symdsl.analysis.images import (
+    Header,
+    check_colour,
+    header_of,
+    list_images,
+    opened,
+    read_header,
+    same_size,
+    size_difference,
+)
+from symdsl.catalog.data import BadDataError
+from symdsl.data.records import Dataset, Examples, Streams
+from symdsl.data.transforms import resized
+from symdsl.diagnostics import RunError
+
+_MODES = {1: "L", 3: "RGB"}
+
+
+def images(data: Data, streams: Streams) -> Dataset:
+    """The images of a folder, in [0, 1], in the order of their classes and names.
+
+    Where `resize` is the first transform, each image is resized as it is read, so that sizes may be mixed and large
+    images never are in memory together.
+
+    Raises:
+        RunError: a folder or an image cannot be used; the message names it.
+    """
+    colour = str(data.source.argument("colour"))
+    try:
+        folder = list_images(Path(str(data.source.argument("path"))).expanduser())
+        train, test = folder.labelled(folder.train), folder.labelled(folder.test)
+        reader = _Reader(read_header(train[0][0], colour), colour, _first_size(data))
+        return Dataset(reader.examples(train), reader.examples(test), "classification")
+    except BadDataError as error:
+        raise RunError(str(error)) from error
+
+
+def _first_size(data: Data) -> int | None:
+    """The size that images are given before anything else is done to them."""
+    first = data.transforms[0] if data.transforms else None
+    return int(str(first.argument("size"))) if first is not None and first.name == "resize" else None
+
+
+@attrs.frozen
+class _Reader:
+    """Reads images that are all like the first, but for the size where they are resized.
+
+    Attributes:
+        first: the header of the first.
+        colour: what the spec says about colours.
+        size: what they are resized to, if they are.
+    """
+
+    first: Header
+    colour: str
+    size: int | None
+
+    def examples(self, files: Sequence[tuple[str, int]]) -> Examples:
+        height, width = (self.first.height, self.first.width) if self.size is None else (self.size, self.size)
+        x = torch.empty(len(files), self.first.channels, height, width)
+        for index, (path, _) in enumerate(files):
+            x[index] = self._image(path)
+        return Examples(x, torch.tensor([label for _, label in files]))
+
+    def _image(self, path: str) -> Tensor:
+        with opened(path) as image:
+            self._check(header_of(image, path, self.colour))
+            values = np.array(image.convert(_MODES[self.first.channels]))
+        x = torch.from_numpy(values).reshape(*values.shape[:2], -1).permute(2, 0, 1).float() / 255
+        return x if self.size is None else resized(x[None], self.size)[0]
+
+    def _check(self, header: Header) -> None:
+        check_colour(self.first, header)
+        if self.size is None and not same_size(self.first, header):
+            difference = size_difference(self.first, header)
+            raise BadDataError(f"{difference}: write `|> resize(size)` directly after `images`")

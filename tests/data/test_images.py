@@ -1,0 +1,158 @@
+"""Folders of images, as a check sees them and as they are loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from analysis.specs import found
+from data.files import pixels, write_images
+from symdsl.analysis import images as outlines
+from symdsl.data import load
+from symdsl.data.transforms import resized
+from symdsl.diagnostics import RunError, SpecError
+from symdsl.spec import Spec, parse
+
+NETWORK = "network n {{ input image({}, {}, {})\nflatten\nlayer h: FC -> classes }}"
+
+
+def grey(height: int = 4, width: int = 5) -> Image.Image:
+    return Image.fromarray(pixels(height, width))
+
+
+def coloured(height: int = 4, width: int = 5) -> Image.Image:
+    return Image.fromarray(pixels(height, width, 3))
+
+
+def folder(path: Path, image: Image.Image, **more: Image.Image) -> Path:
+    """Two classes, an image each, and one of the first class to test on."""
+    files = {"train/cat/1.png": image, "train/dog/1.PNG": image, "test/cat/1.png": image}
+    return write_images(path, files | {name.replace("__", "/") + ".png": one for name, one in more.items()})
+
+
+def text(path: Path, more: str = "", shape: tuple[int, int, int] = (1, 4, 5)) -> str:
+    return f'data images("{path}"{more}\n{NETWORK.format(*shape)}'
+
+
+def spec(path: Path, more: str = ")", shape: tuple[int, int, int] = (1, 4, 5)) -> Spec:
+    return parse(text(path, more, shape))
+
+
+def said(path: Path, more: str = ")") -> str:
+    (only,) = found(text(path, more))
+    assert only.code == "E601"
+    return f"{only.message} {only.help}"
+
+
+def test_what_a_check_finds_out(tmp_path: Path) -> None:
+    data = spec(folder(tmp_path, grey())).facts.data
+    assert (data.channels, data.height, data.width, data.classes) == (1, 4, 5, 2)
+    outline = outlines.outline_of_images(str(tmp_path), "auto")
+    assert (outline.names, outline.train, outline.test) == (("cat", "dog"), 2, 1)
+
+
+def test_images_are_loaded_class_by_class_as_they_are(tmp_path: Path) -> None:
+    red = Image.new("RGB", (5, 4), (255, 0, 51))
+    data = load(spec(folder(tmp_path, coloured(), train__dog__0=red), shape=(3, 4, 5)))
+    assert data.train.y.tolist() == [0, 1, 1]
+    assert data.test.y.tolist() == [0]
+    first = torch.from_numpy(np.array(coloured())).permute(2, 0, 1).float() / 255
+    assert torch.equal(data.train.x[0], first)
+    assert data.train.x[1, :, 3, 4].tolist() == pytest.approx([1, 0, 0.2])
+
+
+def test_jpeg_is_read_and_other_files_are_left_alone(tmp_path: Path) -> None:
+    write_images(tmp_path, {f"{part}/{name}/1.jpg": grey() for part in ("train", "test") for name in ("a", "b")})
+    (tmp_path / "train" / "a" / "notes.txt").write_text("not an image")
+    (tmp_path / "train" / "a" / "._1.jpg").write_text("left by another system")
+    (tmp_path / "train" / ".cache").mkdir()
+    data = load(spec(tmp_path))
+    assert data.train.x.shape == (2, 1, 4, 5)
+    torch.testing.assert_close(data.train.x[0, 0], torch.from_numpy(np.array(grey())) / 255, atol=0.3, rtol=0)
+
+
+def test_a_palette_is_colour_and_black_and_white_is_grey(tmp_path: Path) -> None:
+    assert spec(folder(tmp_path / "p", coloured().convert("P")), shape=(3, 4, 5)).facts.data.channels == 3
+    one = load(spec(folder(tmp_path / "1", grey().convert("1"))))
+    assert set(one.train.x.flatten().tolist()) <= {0.0, 1.0}
+
+
+def test_colour_can_be_converted(tmp_path: Path) -> None:
+    folder(tmp_path, coloured(), train__cat__2=grey(), test__dog__1=coloured().convert("RGBA"))
+    data = load(spec(tmp_path, ", colour = grey)"))
+    assert data.train.x.shape == (3, 1, 4, 5)
+    torch.testing.assert_close(data.train.x[0, 0], torch.from_numpy(np.array(coloured().convert("L"))) / 255)
+    assert load(spec(tmp_path, ", colour = rgb)", (3, 4, 5))).test.x.shape == (2, 3, 4, 5)
+
+
+def test_mixed_colours_name_two_files(tmp_path: Path) -> None:
+    folder(tmp_path, coloured(), train__dog__2=grey())
+    assert f"`{tmp_path}/train/dog/2.png` is grey, but `{tmp_path}/train/cat/1.png` RGB" in said(tmp_path)
+
+
+def test_modes_that_are_neither_grey_nor_rgb_name_the_file(tmp_path: Path) -> None:
+    folder(tmp_path, coloured(), test__cat__1=coloured().convert("RGBA"))
+    assert f"`{tmp_path}/test/cat/1.png` is of mode RGBA, neither grey nor RGB" in said(tmp_path)
+    assert "`colour = rgb` or `colour = grey` converts it" in said(tmp_path)
+    deep = Image.fromarray(np.zeros((4, 5), np.uint16))
+    write_images(tmp_path, {"test/cat/1.png": deep})
+    assert "is of mode I;16, neither grey nor RGB with 8 bits" in said(tmp_path, ", colour = rgb)")
+
+
+def test_mixed_sizes_are_an_error_unless_resized_first(tmp_path: Path) -> None:
+    folder(tmp_path, grey(), train__cat__2=grey(7, 6))
+    message = f"`{tmp_path}/train/cat/2.png` is 7x6, but `{tmp_path}/train/cat/1.png` 4x5"
+    for more in (")", ") |> standardize |> resize(3)"):
+        assert f"{message} write `|> resize(size)` directly after it" in said(tmp_path, more)
+    data = load(spec(tmp_path, ") |> resize(3)", (1, 3, 3)))
+    larger = torch.from_numpy(pixels(7, 6))[None, None].float() / 255
+    torch.testing.assert_close(data.train.x[1], resized(larger, 3)[0])
+
+
+def test_what_a_check_did_not_look_at_is_found_when_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outlines, "MOST_HEADERS", 3)
+    folder(tmp_path, grey(), train__cat__2=grey(7, 6))
+    with pytest.raises(RunError, match=rf"^`{tmp_path}/train/cat/2.png` is 7x6, but .* 4x5: write `\|> resize"):
+        load(spec(tmp_path))
+    write_images(tmp_path, {"train/cat/2.png": coloured()})
+    with pytest.raises(RunError, match=f"^`{tmp_path}/train/cat/2.png` is RGB, but .* grey: set `colour = rgb`"):
+        load(spec(tmp_path))
+
+
+@pytest.mark.parametrize("content", [b"", b"GIF89a nonsense", b"\x89PNG\r\n\x1a\n\0\0"])
+def test_what_is_no_image_is_named_by_the_check(tmp_path: Path, content: bytes) -> None:
+    folder(tmp_path, grey())
+    (tmp_path / "train" / "dog" / "1.PNG").write_bytes(content)
+    assert f"cannot read the image `{tmp_path}/train/dog/1.PNG`: it is damaged, or neither PNG nor JPEG" in said(
+        tmp_path
+    )
+
+
+@pytest.mark.parametrize("suffix", ["png", "jpg"])
+def test_an_image_cut_short_is_named_when_loading(tmp_path: Path, suffix: str) -> None:
+    write_images(folder(tmp_path, grey(40, 50)), {f"train/cat/2.{suffix}": grey(40, 50)})
+    cut = tmp_path / "train" / "cat" / f"2.{suffix}"
+    cut.write_bytes(cut.read_bytes()[: cut.stat().st_size // 2])
+    with pytest.raises(RunError, match=f"^cannot read the image `{cut}`: it is damaged"):
+        load(spec(tmp_path, shape=(1, 40, 50)))
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ([], r"cannot read the folder `.*/train` \(No such file or directory\); images lie in `train/CLASS/`"),
+        (["train/x.png", "test/x.png"], "`.*/train` holds no folder of a class"),
+        (["train/a/x.png", "test/a/x.png"], "`.*/train` holds a single class, `a`"),
+        (["train/a/x.png", "train/b/x.png"], "cannot read the folder `.*/test`"),
+        (["train/a/x.png", "train/b/x.gif", "test/a/x.png"], "`.*/train/b` holds no PNG or JPEG image"),
+        (["train/a/x.png", "train/b/x.png", "test/c/x.png"], "`.*/test/c` is no class of the training images"),
+    ],
+)
+def test_a_folder_laid_out_otherwise_is_explained(tmp_path: Path, files: list[str], message: str) -> None:
+    write_images(tmp_path, dict.fromkeys(files, grey()))
+    with pytest.raises(SpecError, match=message):
+        spec(tmp_path)
