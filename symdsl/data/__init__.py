@@ -1,6 +1,7 @@
 """Data: sources, transforms, and `load`, which reads what a spec names."""
 
+from symdsl.data.augment import Augmentation
 from symdsl.data.loading import load
 from symdsl.data.records import Dataset, Examples, fingerprint
 
-__all__ = ["Dataset", "Examples", "fingerprint", "load"]
+__all__ = ["Augmentation", "Dataset", "Examples", "fingerprint", "load"]

@@ -75,16 +75,15 @@ def rotated(x: Tensor, angles: Tensor) -> Tensor:
 def translate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Moves every image by its own whole number of rows and columns, uniform in `[-pixels, pixels]`; zeros move in."""
     pixels = _integer(step, "pixels")
-    return _drawn(dataset, streams, lambda x, stream: shifted(x, _shifts(len(x), pixels, stream)))
+    return _drawn(dataset, streams, lambda x, stream: shifted(x, _shifts(len(x), pixels, stream), pixels))
 
 
-def shifted(x: Tensor, by: Tensor) -> Tensor:
-    """Images moved down and right by `by` (`[example, 2]`, whole pixels), zeros moving in."""
+def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
+    """Images moved down and right by `by` (`[example, 2]`, whole pixels, at most `margin`), zeros moving in."""
     height, width = x.shape[2:]
-    margin = int(by.abs().max())
-    rows = torch.arange(height) + margin - by[:, :1]
-    columns = torch.arange(width) + margin - by[:, 1:]
-    examples = torch.arange(len(x))[:, None, None]
+    rows = torch.arange(height, device=x.device) + margin - by[:, :1]
+    columns = torch.arange(width, device=x.device) + margin - by[:, 1:]
+    examples = torch.arange(len(x), device=x.device)[:, None, None]
     framed = functional.pad(x, (margin,) * 4).permute(0, 2, 3, 1)
     return framed[examples, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
 
@@ -117,8 +116,14 @@ def subset(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     return evolve(dataset, train=dataset.train[torch.randperm(available, generator=streams("train"))[:count]])
 
 
+def augment(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Leaves the data as they are: training batches are changed as they are drawn, by an `Augmentation`."""
+    return dataset
+
+
 TRANSFORMS: dict[str, Transform] = {
-    function.__name__: function for function in (standardize, resize, pad, crop, rotate, translate, quadrants, subset)
+    function.__name__: function
+    for function in (standardize, resize, pad, crop, rotate, translate, quadrants, subset, augment)
 }
 """Every transform by the name a spec calls it."""
 

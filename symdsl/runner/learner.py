@@ -14,7 +14,7 @@ from symdsl.analysis.facts import Adam, Facts, Layer, Mackay, Prior, Search
 from symdsl.analysis.facts import Fisher as FisherFacts
 from symdsl.curvature import Exact, Fisher, Likelihood, MonteCarlo, estimate
 from symdsl.curvature.likelihood import LIKELIHOODS
-from symdsl.data import Dataset, Examples
+from symdsl.data import Augmentation, Dataset, Examples
 from symdsl.data.records import seeded
 from symdsl.diagnostics import NumericalError
 from symdsl.laplace import AdamUpdate, Laplace, MackayUpdate, PriorUpdate
@@ -84,8 +84,8 @@ class EpochMetrics:
 class Learner:
     """Parameters, priors and optimiser of one search, and the steps that move them.
 
-    Nothing here depends on when it is called: batches and sampled labels come from the seed and the epoch, so that
-    a state restored at an epoch goes on exactly as the uninterrupted search would.
+    Nothing here depends on when it is called: batches, their augmentation and sampled labels come from the seed and
+    the epoch, so that a state restored at an epoch goes on exactly as the uninterrupted search would.
 
     Args:
         net: the network, on its device.
@@ -106,6 +106,7 @@ class Learner:
         self.likelihood: Likelihood = LIKELIHOODS[facts.data.task]
         self.device = next(net.parameters()).device
         self.train = Examples(dataset.train.x.to(self.device), dataset.train.y.to(self.device))
+        self.augmentation = Augmentation.of(facts.data)
         self.seed = seed
         self.parameters = net.tensors()
         groups = [{"params": [parameter]} for parameter in self.parameters.values()]
@@ -124,7 +125,7 @@ class Learner:
         """One pass over the training data, towards the maximum a posteriori under the present priors.
 
         Minimises (1/N) [-log p(D | theta) + 1/2 sum_k delta_k ||theta_k||^2]; the norm of this whole gradient is
-        clipped, so that clipping never tilts the balance of likelihood and prior.
+        clipped, so that clipping never tilts the balance of likelihood and prior. Only here are the data augmented.
 
         Raises:
             NumericalError: a loss or gradient was not finite.
@@ -134,10 +135,11 @@ class Learner:
         steps = math.ceil(examples / batch)
         sums = torch.zeros(3, dtype=torch.float64, device=self.device)
         relative = self._relative_steps()
+        augmented = self.augmentation.epoch(examples, _stream("cpu", self.seed, "augment", self.epoch), self.device)
         self.net.train()
         for step, index in enumerate(order.split(batch)):
             self._set_learning_rates((self.epoch + step / steps) / self.search.epochs, relative)
-            sums += self._train_step(self.train[index])
+            sums += self._train_step(augmented(self.train[index], index))
         self.epoch += 1
         return self._epoch_metrics(*sums.tolist())
 

@@ -101,7 +101,7 @@ def test_rotate_draws_an_angle_per_image_and_keeps_small_limits_small() -> None:
 @given(st.integers(-4, 4), st.integers(-4, 4))
 def test_shifting_moves_down_and_right_and_fills_with_zeros(rows: int, columns: int) -> None:
     x = noise(1, 2, 4, 3)
-    moved = shifted(x, torch.tensor([[rows, columns]]))
+    moved = shifted(x, torch.tensor([[rows, columns]]), 4)
     for i in range(4):
         for j in range(3):
             inside = 0 <= i - rows < 4 and 0 <= j - columns < 3

@@ -10,6 +10,7 @@ from symdsl.laplace.priors import LARGEST_PRECISION
 from symdsl.runner.learner import SMALLEST_STEP, Learner, path_shares
 from symdsl.runner.metrics import calibration_error, evaluate_outputs
 from symdsl.runner.schedule import SCHEDULES, evidence_is_due
+from symdsl.spec import parse
 
 
 def learner(spec, dataset=None):
@@ -164,3 +165,25 @@ def test_a_layer_without_effective_parameters_keeps_what_it_chose(small):
     layers = describe_run(one, dataset, one.laplace())["layers"]
     assert math.fsum(candidate["effective"] for candidate in layers[0]["candidates"]) == 0
     assert all(layer["chosen"] in layer["kept"] for layer in layers)
+
+
+AUGMENTED = (
+    "data synthetic(size = 4, classes = 3, train = 48, test = 24) |> augment(flip, shift = 1)\n"
+    "network n {\n  input image(1, 4, 4)\n  layer l1: CONV(3) -> 2 |> relu\n  flatten\n  layer h: FC -> classes\n}\n"
+    "search {\n  epochs = 3\n  every = 1\n  batch = 16\n}\n"
+)
+
+
+def test_training_alone_sees_augmented_images(monkeypatch):
+    one = learner(parse(AUGMENTED))
+    seen = []
+    honest = one._train_step
+    monkeypatch.setattr(one, "_train_step", lambda batch: seen.append(batch) or honest(batch))
+    for _ in range(2):
+        one.train_epoch()
+    first, second = torch.cat([batch.x for batch in seen]).split(len(one.train))
+    assert not torch.equal(first.sort(0).values, second.sort(0).values)
+    plain = learner(parse(AUGMENTED.replace(" |> augment(flip, shift = 1)", "")))
+    assert torch.equal(one.train.x, plain.train.x)
+    plain.restore(one.state(), one.tensors())
+    assert plain.laplace().log_evidence() == one.laplace().log_evidence()

@@ -98,6 +98,18 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, afte
     assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
 
 
+@pytest.mark.parametrize("after", [1, 3])
+def test_an_interrupted_run_is_augmented_like_an_uninterrupted_one(small, tmp_path, after):
+    spec = parse(small().text().replace("|> standardize", "|> standardize |> augment(flip, shift = 1)"))
+    runner.search(spec, device="cpu", out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(spec, device="cpu", out=tmp_path / "broken", observer=Interrupting(after))
+    runner.search(spec, device="cpu", resume=tmp_path / "broken")
+    assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+    runner.search(small(), device="cpu", out=tmp_path / "plain")
+    assert timeless(tmp_path / "plain")[2] != timeless(tmp_path / "whole")[2]
+
+
 def test_a_run_interrupted_within_an_epoch_resumes_from_the_last_whole_one(small, tmp_path, monkeypatch):
     spec = small()
     runner.search(spec, device="cpu", out=tmp_path / "whole")

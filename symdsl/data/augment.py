@@ -1,0 +1,55 @@
+"""Random flips and shifts of training batches, drawn anew in every epoch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import torch
+from attrs import evolve
+from torch import Generator, Tensor
+
+from symdsl.analysis.facts import Data
+from symdsl.data.records import Examples
+from symdsl.data.transforms import shifted
+
+
+@attrs.frozen
+class Augmentation:
+    """What happens to a training image whenever it is used (appendix F.6 of Layer-wise Equivariances, 2023).
+
+    Attributes:
+        flip: whether images are mirrored left to right, each with probability one half.
+        shift: images move by a whole number of rows and of columns, uniform in `[-shift, shift]`; zeros move in.
+    """
+
+    flip: bool = False
+    shift: int = 0
+
+    @classmethod
+    def of(cls, data: Data) -> Augmentation:
+        """What the spec says, or one that leaves everything as it is."""
+        step = next((step for step in data.transforms if step.name == "augment"), None)
+        return cls() if step is None else cls(bool(step.argument("flip")), int(str(step.argument("shift"))))
+
+    def epoch(
+        self, examples: int, stream: Generator, device: torch.device | str
+    ) -> Callable[[Examples, Tensor], Examples]:
+        """Draws for every example once, so that what happens to it depends on neither the batches nor the device.
+
+        Args:
+            examples: how many there are.
+            stream: a stream of this epoch alone, on the CPU.
+            device: where the batches are.
+
+        Returns:
+            From a batch, and the numbers of its examples, to the batch augmented.
+        """
+        if not (self.flip or self.shift):
+            return lambda batch, index: batch
+        mirrored = torch.rand(examples, generator=stream).lt(0.5 if self.flip else 0).to(device)
+        by = torch.randint(-self.shift, self.shift + 1, (examples, 2), generator=stream).to(device)
+        return lambda batch, index: evolve(batch, x=self._changed(batch.x, mirrored[index], by[index]))
+
+    def _changed(self, x: Tensor, mirrored: Tensor, by: Tensor) -> Tensor:
+        return shifted(torch.where(mirrored[:, None, None, None], x.flip(3), x), by, self.shift)
