@@ -73,7 +73,8 @@ def trail(data: Data) -> tuple[Outline, ...]:
     """The outline of the source, and after each transform.
 
     Raises:
-        BadDataError: files have changed since the spec was checked, so that they cannot be used.
+        BadDataError: files have changed since the spec was checked, and cannot be used.
+        MisfitError: files have changed, and a transform does not fit them any more.
     """
     outlines = [source_outline(data.source)]
     for step in data.transforms:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
 from symdsl.analysis.facts import Data, Step
 from symdsl.data.checks import check_shape, check_values
+from symdsl.data.memory import check_memory
 from symdsl.data.records import Dataset, Streams, seeded
 from symdsl.data.sources import SOURCES
 from symdsl.data.transforms import TRANSFORMS
@@ -27,7 +29,7 @@ def load(source: Spec | Data, seed: int | None = None) -> Dataset:
         seed: what random draws depend on; by default the seed of the spec's search, or 0 for facts alone.
 
     Returns:
-        Training and test examples on the CPU.
+        Training and test examples on the CPU, in memory; not augmented.
 
     Raises:
         RunError: when the data cannot be read or are not what the spec says; one line that says what and where.
@@ -37,13 +39,21 @@ def load(source: Spec | Data, seed: int | None = None) -> Dataset:
     return _load(source.facts.data, source.facts.search.seed if seed is None else seed)
 
 
-def _load(data: Data, seed: int) -> Dataset:
+def stages(data: Data, seed: int) -> Iterator[tuple[Step, Dataset]]:
+    """The source and what it delivers, then every transform and what is there after it; raises what `load` raises."""
+    check_memory(data)
     origin = _origin(data.source)
     dataset = SOURCES[data.source.name](data, partial(seeded, seed, data.source.name))
     check_values(dataset, origin, _source_classes(data))
+    yield data.source, dataset
     for step, streams in zip(data.transforms, _streams(data.transforms, seed), strict=True):
         dataset = TRANSFORMS[step.name](dataset, step, streams)
+        yield step, dataset
     check_shape(dataset, origin, (data.channels, data.height, data.width))
+
+
+def _load(data: Data, seed: int) -> Dataset:
+    ((_, dataset),) = deque(stages(data, seed), maxlen=1)
     return dataset
 
 
