@@ -27,8 +27,9 @@ from symdsl.diagnostics import (
     render_text,
     wants_colour,
 )
-from symdsl.progress import discard_unwritable, observer
-from symdsl.views import BINARY, NETWORK_VIEWS, RUN_VIEWS, json_bytes
+from symdsl.progress import Observers, Silent, discard_unwritable, observer, observers
+from symdsl.runs.schema import MOST_SEEDS
+from symdsl.views import BINARY, NETWORK_VIEWS, RUN_VIEWS, SEEDS_VIEWS, json_bytes
 
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
@@ -104,6 +105,21 @@ def _data_settings(ctx: click.Context, param: click.Parameter, values: tuple[str
                 f"`{name}` must begin with `data`: nothing else of a finished run can change", ctx, param
             )
     return settings
+
+
+def _seeds(ctx: click.Context, param: click.Parameter, value: str | None) -> int | tuple[int, ...] | None:
+    """How many seeds, or which."""
+    if value is None:
+        return None
+    if not re.fullmatch(r"\d{1,19}(,\d{1,19})*,?", value):
+        raise click.BadParameter(f"`{value}` must be a number of seeds, or seeds separated by commas", ctx, param)
+    numbers = tuple(int(one) for one in value.split(",") if one)
+    if "," in value and len(set(numbers)) < len(numbers):
+        raise click.BadParameter(f"`{value}` must be different seeds", ctx, param)
+    count = len(numbers) if "," in value else numbers[0]
+    if not 1 <= count <= MOST_SEEDS:
+        raise click.BadParameter(f"`{value}` must be from 1 to {MOST_SEEDS} seeds", ctx, param)
+    return numbers if "," in value else numbers[0]
 
 
 _PATH = click.Path(path_type=Path, readable=False)
@@ -335,8 +351,26 @@ class _Request:
     resume: Path | None
     settings: dict[str, Override]
     seed: int | None
+    seeds: int | tuple[int, ...] | None
+    jobs: int | None
     quiet: bool
     as_json: bool
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one run to make."""
+        from symdsl.runs import SeedsFolder
+
+        return self.seeds is not None or (self.resume is not None and SeedsFolder.is_one(self.resume))
+
+    def check(self) -> None:
+        """Refuses options that exclude each other, or need each other."""
+        if self.out and self.resume:
+            raise click.UsageError("`--out` and `--resume` exclude each other: a resumed run stays in its folder")
+        if self.seed is not None and isinstance(self.seeds, tuple):
+            raise click.UsageError("`--seed` and a list of `--seeds` exclude each other: the list has all of them")
+        if self.jobs is not None and not self.several:
+            raise click.UsageError("`--jobs` is how many seeds run at a time: give `--seeds` too")
 
     @property
     def overrides(self) -> dict[str, Override]:
@@ -363,6 +397,13 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option("--resume", type=_PATH, help="Go on with the unfinished run in this folder."),
         _set_option,
         click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Use this seed, not the spec's."),
+        click.option(
+            "--seeds",
+            callback=_seeds,
+            metavar="N|A,B,...",
+            help="Run with N seeds, counted up from the spec's, or with those listed, and compare what they learn.",
+        ),
+        click.option("--jobs", type=click.IntRange(1), help="How many of the seeds to run at a time; by default one."),
         click.option("--quiet", is_flag=True, help="No progress and no warnings; only the result, and errors."),
         _json_option,
     )
@@ -392,31 +433,66 @@ def map(**options: Any) -> None:
 
 
 def _search(command: str, request: _Request) -> None:
-    if request.out and request.resume:
-        raise click.UsageError("`--out` and `--resume` exclude each other: a resumed run stays in its folder")
+    request.check()
     spec = _load(request.spec, request.overrides, request.quiet)
+    if request.several:
+        _search_seeds(command, request, spec)
+        return
     from symdsl import runner
 
-    with _ending_gently(), observer(request.quiet) as watcher:
-        try:
-            result = runner.search(
-                spec,
-                device=request.device,
-                out=request.out,
-                resume=request.resume,
-                objective=_OBJECTIVES[command],
-                observer=watcher,
-            )
-        except KeyboardInterrupt:
-            if watcher.folder is None:
-                raise
-            watcher.note(f"interrupted; go on with: {request.resumption(command, watcher.folder)}")
-            sys.exit(INTERRUPTED)
-        except RunError:
-            if watcher.folder is not None:
-                watcher.note(f"failed; when mended, go on with: {request.resumption(command, watcher.folder)}")
-            raise
+    with _ending_gently(), observer(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
+        result = runner.search(
+            spec,
+            device=request.device,
+            out=request.out,
+            resume=request.resume,
+            objective=_OBJECTIVES[command],
+            observer=watcher,
+        )
     _show_result(result.folder, request.as_json)
+
+
+def _search_seeds(command: str, request: _Request, spec: Spec) -> None:
+    from symdsl import runner
+
+    with _ending_gently(), observers(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
+        result = runner.search_seeds(
+            spec,
+            request.seeds,
+            device=request.device,
+            out=request.out,
+            resume=request.resume,
+            objective=_OBJECTIVES[command],
+            jobs=request.jobs or 1,
+            watch=watcher,
+        )
+    _deliver(_run_view(result.folder, "json" if request.as_json else "table"), "table", None)
+    if not request.as_json:
+        click.echo(f"runs: {result.folder}, one folder each; mean shares as a picture: {_picture(result.folder)}")
+    failed = [one["seed"] for one in result["seeds"] if one["status"] != "finished"]
+    if failed:
+        way_on = request.resumption(command, result.folder)
+        _fail(f"{len(failed)} of {len(result['seeds'])} seeds failed; when mended, go on with: {way_on}")
+
+
+def _picture(folder: Path) -> str:
+    return shlex.join(["symdsl", "show", str(folder), "--emit", "svg", "-o", str(folder / "architecture.svg")])
+
+
+@contextlib.contextmanager
+def _telling_the_way_on(watcher: Silent | Observers, command: str, request: _Request) -> Iterator[None]:
+    """Says how to go on with what was interrupted or failed, where it left a folder to go on with."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if watcher.folder is None:
+            raise
+        watcher.note(f"interrupted; go on with: {request.resumption(command, watcher.folder)}")
+        sys.exit(INTERRUPTED)
+    except RunError:
+        if watcher.folder is not None:
+            watcher.note(f"failed; when mended, go on with: {request.resumption(command, watcher.folder)}")
+        raise
 
 
 @contextlib.contextmanager
@@ -433,9 +509,7 @@ def _ending_gently() -> Iterator[None]:
 
 
 def _show_result(folder: Path, as_json: bool) -> None:
-    from symdsl.runs import RunFolder
-
-    click.echo(RUN_VIEWS["json" if as_json else "table"](RunFolder.view(folder)), nl=False)
+    _deliver(_run_view(folder, "json" if as_json else "table"), "table", None)
     if not as_json:
         click.echo(f"picture: {folder / 'architecture.svg'}")
 
@@ -445,10 +519,17 @@ def _show_result(folder: Path, as_json: bool) -> None:
 @click.option("--emit", type=click.Choice(list(RUN_VIEWS)), default="table", show_default=True, help="What to show.")
 @click.option("-o", "--output", type=_PATH, help="Write to this file, not to standard output.")
 def show(run: Path, emit: str, output: Path | None) -> None:
-    """Show the layer table of a run, or draw its picture."""
-    from symdsl.runs import RunFolder
+    """Show the layer table of a run or of several seeds, or draw its picture."""
+    _deliver(_run_view(run, emit), emit, output)
 
-    _deliver(RUN_VIEWS[emit](RunFolder.view(run)), emit, output)
+
+def _run_view(folder: Path, emit: str) -> bytes:
+    """A view of a run, or of a search with several seeds."""
+    from symdsl.runs import RunFolder, SeedsFolder
+
+    if SeedsFolder.is_one(folder):
+        return SEEDS_VIEWS[emit](SeedsFolder.view(folder))
+    return RUN_VIEWS[emit](RunFolder.view(folder))
 
 
 @main.command()

@@ -7,7 +7,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Metrics = Mapping[str, Any]
 
@@ -52,10 +55,11 @@ class Silent:
 class Lines(Silent):
     """One plain line per epoch, for logs."""
 
-    def __init__(self, stream: TextIO) -> None:
-        """Write to `stream`."""
+    def __init__(self, stream: TextIO, title: str = "") -> None:
+        """Write to `stream`, each line after the title, if there is one."""
         super().__init__()
         self._stream = stream
+        self._lead = f"{title}: " if title else ""
         self._epochs = 0
 
     def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
@@ -71,31 +75,45 @@ class Lines(Silent):
     def note(self, text: str) -> None:
         """Print the text; a search outlives whoever read its log."""
         try:
-            print(text, file=self._stream, flush=True)
+            print(f"{self._lead}{text}", file=self._stream, flush=True)
         except BrokenPipeError:
             discard_unwritable(self._stream)
 
 
-class Bar(Silent):
-    """A progress bar with phase, epoch, figures and time left, for terminals."""
+class Row(Silent):
+    """One progress bar among others, with phase, epoch, figures and time left."""
+
+    def __init__(self, display: Progress, title: str = "") -> None:
+        """Add a bar to a display of `bars`, with the title, if there is one, before the phase."""
+        super().__init__()
+        self._latest: dict[str, Any] = {}
+        self._lead = f"{title}: " if title else ""
+        self._progress = display
+        self._task = self._progress.add_task(f"{self._lead}starting", total=None, figures="")
+
+    def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
+        """Set the bar to the epochs that are done already."""
+        super().started(folder, epochs, resumed_from)
+        self.note(f"run folder {folder}")
+        self._progress.update(self._task, total=epochs, completed=resumed_from, description=f"{self._lead}training")
+
+    def epoch(self, metrics: Metrics) -> None:
+        """Advance the bar; from the first evidence on, the phase is the search for structure."""
+        self._latest |= {name: value for name, value in metrics.items() if value is not None}
+        phase = self._lead + ("learning structure" if _EVIDENCE in self._latest else "training")
+        self._progress.update(self._task, completed=metrics["epoch"], description=phase, figures=figures(self._latest))
+
+    def note(self, text: str) -> None:
+        """Print the text above the bar."""
+        self._progress.console.print(text, markup=False, highlight=False)
+
+
+class Bar(Row):
+    """A progress bar on a terminal, for a search of its own."""
 
     def __init__(self, stream: TextIO) -> None:
         """Draw on the terminal `stream`."""
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-        super().__init__()
-        self._latest: dict[str, Any] = {}
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeRemainingColumn(),
-            console=Console(file=stream),
-            speed_estimate_period=600,  # long, since only every few epochs have an evidence step
-        )
-        self._task = self._progress.add_task("starting", total=None, figures="")
+        super().__init__(bars(stream))
 
     def __enter__(self) -> Self:
         """Show the bar."""
@@ -108,21 +126,98 @@ class Bar(Silent):
         """Leave the last state of the bar on the screen."""
         self._progress.stop()
 
-    def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
-        """Set the bar to the epochs that are done already."""
-        super().started(folder, epochs, resumed_from)
-        self.note(f"run folder {folder}")
-        self._progress.update(self._task, total=epochs, completed=resumed_from, description="training")
 
-    def epoch(self, metrics: Metrics) -> None:
-        """Advance the bar; from the first evidence on, the phase is the search for structure."""
-        self._latest |= {name: value for name, value in metrics.items() if value is not None}
-        phase = "learning structure" if _EVIDENCE in self._latest else "training"
-        self._progress.update(self._task, completed=metrics["epoch"], description=phase, figures=figures(self._latest))
+def bars(stream: TextIO) -> Progress:
+    """A display of progress bars on a terminal."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[figures]}"),
+        TimeRemainingColumn(),
+        console=Console(file=stream),
+        speed_estimate_period=600,  # long, since only every few epochs have an evidence step
+    )
+
+
+class Observers:
+    """Follows several searches without a word, an observer for each.
+
+    Attributes:
+        folder: where the runs are kept, once they have started.
+    """
+
+    def __init__(self) -> None:
+        """Nothing has started yet."""
+        self.folder: Path | None = None
+
+    def __enter__(self) -> Self:
+        """Open the display, if there is one."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the display, whatever ended the searches."""
+
+    def started(self, folder: Path) -> None:
+        """The searches begin, or go on."""
+        self.folder = folder
+
+    def of(self, title: str) -> Silent:
+        """The observer of one search."""
+        return Silent()
 
     def note(self, text: str) -> None:
-        """Print the text above the bar."""
-        self._progress.console.print(text, markup=False, highlight=False)
+        """Something worth a line happened."""
+
+
+class LinesOfAll(Observers):
+    """Plain lines of several searches, each with its title."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Write to `stream`."""
+        super().__init__()
+        self._stream = stream
+
+    def of(self, title: str) -> Silent:
+        """Lines that begin with the title."""
+        return Lines(self._stream, title)
+
+    def note(self, text: str) -> None:
+        """Print the text."""
+        Lines(self._stream).note(text)
+
+
+class BarsOfAll(Observers):
+    """A progress bar for each of several searches, on one terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Draw on the terminal `stream`."""
+        super().__init__()
+        self._display = bars(stream)
+
+    def __enter__(self) -> Self:
+        """Show the display."""
+        self._display.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the last state of all bars on the screen."""
+        self._display.stop()
+
+    def of(self, title: str) -> Silent:
+        """A bar with the title."""
+        return Row(self._display, title)
+
+    def note(self, text: str) -> None:
+        """Print the text above the bars."""
+        self._display.console.print(text, markup=False, highlight=False)
 
 
 def figures(metrics: Metrics) -> str:
@@ -137,6 +232,14 @@ def observer(quiet: bool, stream: TextIO | None = None) -> Silent:
     if quiet:
         return Silent()
     return Bar(stream) if stream.isatty() else Lines(stream)
+
+
+def observers(quiet: bool, stream: TextIO | None = None) -> Observers:
+    """As `observer`, for several searches."""
+    stream = sys.stderr if stream is None else stream
+    if quiet:
+        return Observers()
+    return BarsOfAll(stream) if stream.isatty() else LinesOfAll(stream)
 
 
 def discard_unwritable(stream: TextIO) -> None:

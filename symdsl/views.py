@@ -13,10 +13,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
     from symdsl.render import Format
-    from symdsl.runs import RunFolder
+    from symdsl.runs import RunFolder, SeedsFolder
     from symdsl.spec import Spec
-
-_WIDTH = 160  # of tables that no terminal limits
 
 PICTURES: tuple[Format, ...] = ("dot", "svg", "png", "pdf")
 BINARY = frozenset({"png", "pdf"})
@@ -29,14 +27,9 @@ def json_bytes(value: Any) -> bytes:
 
 def _table_bytes(table: Any) -> bytes:
     """A table as text: as wide as the terminal and styled on one, plain and wide elsewhere."""
-    from io import StringIO
+    from symdsl.render import table_text
 
-    from rich.console import Console
-
-    terminal = sys.stdout.isatty()
-    text = StringIO()
-    Console(file=text, width=None if terminal else _WIDTH, force_terminal=terminal).print(table)
-    return "\n".join(line.rstrip() for line in text.getvalue().splitlines()).encode() + b"\n"
+    return table_text(table, terminal=sys.stdout.isatty()).encode()
 
 
 def _network_table(spec: Spec) -> bytes:
@@ -94,6 +87,32 @@ def _graph(run: RunFolder) -> nx.DiGraph[str]:
         raise RunError(f"{run.path / 'graph.json'}: damaged, {error}") from error
 
 
+def _seeds_table(folder: SeedsFolder) -> bytes:
+    from symdsl.render import seeds_table
+
+    return _table_bytes(seeds_table(folder.content()))
+
+
+def _seeds_json(folder: SeedsFolder) -> bytes:
+    return json_bytes(folder.content())
+
+
+def _seeds_picture(format: Format) -> Callable[[SeedsFolder], bytes]:
+    def view(folder: SeedsFolder) -> bytes:
+        from symdsl.render import architecture
+        from symdsl.runs import RunFolder
+
+        finished = folder.finished()
+        if not finished:
+            raise RunError(f"{folder.path}: no seed is finished, there is nothing to draw yet")
+        content = folder.content()
+        accuracy = content["metrics"].get("test.accuracy", {"mean": None})["mean"]
+        mean = content | {"test": {"accuracy": accuracy}}
+        return architecture(_graph(RunFolder.view(folder.run(finished[0]))), mean, format)
+
+    return view
+
+
 NETWORK_VIEWS: dict[str, Callable[[Spec], bytes]] = {
     "summary": _network_table,
     "json": _network_json,
@@ -108,3 +127,10 @@ RUN_VIEWS: dict[str, Callable[[RunFolder], bytes]] = {
     **{format: _run_picture(format) for format in PICTURES},
 }
 """Views of a run, by the name `show --emit` has for them."""
+
+SEEDS_VIEWS: dict[str, Callable[[SeedsFolder], bytes]] = {
+    "table": _seeds_table,
+    "json": _seeds_json,
+    **{format: _seeds_picture(format) for format in PICTURES},
+}
+"""Views of a search with several seeds, by the same names; the picture shows mean shares."""

@@ -23,6 +23,7 @@ from processes import output_of, started
 from symdsl import runner, spec
 from symdsl.analysis.facts import Layer
 from symdsl.cli import main
+from symdsl.diagnostics import RunError
 from symdsl.language.imports import LARGEST
 from symdsl.progress import Silent
 from symdsl.runs import RunFolder, checkpoint
@@ -123,6 +124,11 @@ def test_version() -> None:
         (["search", "tiny.sym", "--device", "cuda:x"], "must be auto, cpu, cuda or cuda:n"),
         (["search", "tiny.sym", "--seed", "-1"], "--seed"),
         (["search", "tiny.sym", "--out", "a", "--resume", "b"], "exclude each other"),
+        (["search", "tiny.sym", "--seeds", "some"], "must be a number of seeds, or seeds separated by commas"),
+        (["search", "tiny.sym", "--seeds", "0"], "must be from 1 to 1000 seeds"),
+        (["search", "tiny.sym", "--seeds", "4,4"], "must be different seeds"),
+        (["search", "tiny.sym", "--seeds", "1,2", "--seed", "3"], "exclude each other"),
+        (["map", "tiny.sym", "--jobs", "2"], "give `--seeds` too"),
         (["compile", "tiny.sym", "--emit", "gif"], "--emit"),
         (["eval", "run", "--set", "search.epochs=3"], "must begin with `data`"),
         (["new", "../demo"], "must be letters"),
@@ -700,3 +706,91 @@ def test_eval_takes_other_data(run: Path) -> None:
 def _written(path: Path, text: str) -> Path:
     path.write_text(text)
     return path
+
+
+# Several seeds
+
+
+@pytest.fixture(scope="module")
+def several(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A search with two seeds."""
+    folder = tmp_path_factory.mktemp("several") / "seeds"
+    runner.search_seeds(spec.parse(TINY), [1, 2], device="cpu", out=folder)
+    return folder
+
+
+def test_seeds_are_counted_up_from_the_spec_s(tiny: Path) -> None:
+    done = call("map", tiny, "--seeds", "2", "--seed", "8", "--out", "all", "--device", "cpu")
+    assert done.exit_code == 0
+    assert {path.name for path in Path("all").iterdir()} - {".lock"} == {
+        *("seed-8", "seed-9"),
+        *("seeds.json", "seeds.txt", "spec.sym"),
+    }
+    assert RunFolder.view("all/seed-9").read_result()["objective"] == "map"
+    assert "map, 2 of 2 seeds finished" in done.stdout
+    assert "runs: all, one folder each" in done.stdout
+    assert "seed 9: epoch 3/3" in done.stderr
+
+
+def test_seeds_as_json(tiny: Path) -> None:
+    done = call("search", tiny, "--seeds", "5,", "--quiet", "--json", "--device", "cpu")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert [one["seed"] for one in json.loads(done.stdout)["seeds"]] == [5]
+    (folder,) = Path("runs", "tiny").iterdir()
+    assert folder.name.endswith("-seeds")
+
+
+@pytest.mark.parametrize(
+    ("emit", "expected"),
+    [
+        ("table", "all of them chose the same type in"),
+        ("json", '"finished": 2'),
+        ("svg", "learned structure, test accuracy"),
+    ],
+)
+def test_show_of_seeds(several: Path, emit: str, expected: str) -> None:
+    assert expected in call("show", several, "--emit", emit).stdout
+
+
+def test_show_of_seeds_needs_no_torch(several: Path, tmp_path: Path) -> None:
+    assert loaded_by(["show", str(several)], tmp_path) == "[]"
+
+
+def test_a_single_run_is_asked_for_where_several_are(several: Path) -> None:
+    done = call("eval", several)
+    assert done.exit_code == 3
+    assert "holds the runs of several seeds, each in a folder of its own; choose one" in done.stderr
+
+
+def test_seeds_that_fail_end_with_3_after_the_table(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    honest, failing = runner.seeds.Task.run, {2}
+
+    def run(task: runner.seeds.Task, observer: Silent) -> None:
+        if task.seed in failing:
+            raise RunError("no room")
+        honest(task, observer)
+
+    monkeypatch.setattr(runner.seeds.Task, "run", run)
+    done = call("search", tiny, "--seeds", "1,2", "--out", "all", "--set", "width=1", "--device", "cpu")
+    assert done.exit_code == 3
+    assert "seed 2 is failed: no room" in done.stdout
+    assert lines(done.stderr)[-1] == (
+        "error: 1 of 2 seeds failed; when mended, go on with: "
+        "symdsl search tiny.sym --set width=1 --device cpu --resume all"
+    )
+    failing.clear()
+    assert call("search", tiny, "--set", "width=1", "--device", "cpu", "--resume", "all").exit_code == 0
+
+
+def test_interrupted_seeds_say_how_to_go_on(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(task: runner.seeds.Task, observer: Silent) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(runner.seeds.Task, "run", run)
+    done = call("search", tiny, "--seeds", "3", "--out", "all")
+    assert (done.exit_code, done.stdout) == (130, "")
+    assert lines(done.stderr)[-1] == "interrupted; go on with: symdsl search tiny.sym --resume all"
+    assert "seed 711 is interrupted" in call("show", "all").stdout
+    refused = call("show", "all", "--emit", "svg")
+    assert (refused.exit_code, refused.stdout) == (3, "")
+    assert "no seed is finished, there is nothing to draw yet" in refused.stderr

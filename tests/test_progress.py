@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from symdsl.progress import Bar, Lines, Silent, figures, observer
+from symdsl.progress import Bar, Lines, Silent, figures, observer, observers
 
 FOLDER = Path("runs/demo")
 FIRST = {"epoch": 1, "loss": 2.5, "nll": 2.25, "accuracy": 0.25, "lr": 0.005, "wall_s": 1.5}
@@ -87,3 +87,41 @@ def test_the_bar_gives_the_terminal_back_when_a_search_fails(monkeypatch: pytest
 
 def test_figures_that_are_not_there_are_left_out() -> None:
     assert figures({"loss": 1.0, "accuracy": None}) == "loss 1.0000"
+
+
+def watch_two(stream: io.StringIO) -> None:
+    with observers(quiet=False, stream=stream) as all_of_them:
+        all_of_them.started(FOLDER)
+        first, second = (all_of_them.of(f"seed {seed}") for seed in (1, 2))
+        watch(first)
+        watch(second, resumed_from=1)
+        all_of_them.note("seed 2 failed: no room")
+        assert all_of_them.folder == FOLDER
+
+
+def test_lines_of_several_searches_have_their_titles() -> None:
+    stream = io.StringIO()
+    watch_two(stream)
+    shown = stream.getvalue().splitlines()
+    assert shown[0] == "seed 1: run folder runs/demo"
+    assert shown[4] == "seed 2: run folder runs/demo, resumed after epoch 1"
+    assert shown[-1] == "seed 2 failed: no room"
+
+
+def test_a_terminal_gets_a_bar_for_each_of_several_searches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "150")
+    stream = Terminal()
+    watch_two(stream)
+    last = stream.getvalue().splitlines()[-3:]
+    assert any("seed 1: learning structure" in line for line in last)
+    assert any("seed 2: learning structure" in line for line in last)
+    assert "seed 2 failed: no room" in stream.getvalue()
+
+
+def test_quiet_observers_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with observers(quiet=True) as all_of_them:
+        all_of_them.started(FOLDER)
+        watch(all_of_them.of("seed 1"))
+        all_of_them.note("nothing")
+    assert capsys.readouterr() == ("", "")

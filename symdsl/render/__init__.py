@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
+from symdsl.render.cells import table_text
 from symdsl.render.page import result_html, result_markdown
+from symdsl.render.seeds import seeds_table
 from symdsl.render.table import compile_table, result_table
 
 if TYPE_CHECKING:
@@ -13,7 +15,16 @@ if TYPE_CHECKING:
 
 Format = Literal["dot", "svg", "png", "pdf"]
 
-__all__ = ["Format", "architecture", "compile_table", "result_html", "result_markdown", "result_table"]
+__all__ = [
+    "Format",
+    "architecture",
+    "compile_table",
+    "result_html",
+    "result_markdown",
+    "result_table",
+    "seeds_table",
+    "table_text",
+]
 
 
 def architecture(graph: nx.DiGraph[str], result: Mapping[str, Any] | None, format: Format) -> bytes:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from symdsl.render.table import RESULT_COLUMNS, Cells, result_sections, score_lines
+from symdsl.render.cells import Cells
+from symdsl.render.table import RESULT_COLUMNS, result_sections, score_lines
 
 _TABLE = "border-collapse: collapse; font-variant-numeric: tabular-nums"
 _CELL = "padding: 0.1em 0.7em"

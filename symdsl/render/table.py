@@ -9,13 +9,11 @@ from symdsl.analysis.facts import Candidate, FactorSize, Layer
 from symdsl.graph import candidate_curvature_bytes, memory, multiply_adds, parameters, strict_symmetry
 from symdsl.graph.build import layers
 from symdsl.graph.cost import bias_tensor, tensor_curvature_bytes
+from symdsl.render.cells import Cells, add_section, new_table, number_text, percent_text, with_lines
 
 if TYPE_CHECKING:
     import networkx as nx
     from rich.console import Group
-    from rich.table import Table
-
-Cells = tuple[str, ...]
 
 COMPILE_COLUMNS = (
     ("layer", "left"),
@@ -38,15 +36,14 @@ RESULT_COLUMNS = (
     ("relative", "right"),
     ("", "left"),
 )
-UNKNOWN = "–"
 
 
 def compile_table(graph: nx.DiGraph[str]) -> Group:
     """Per layer and candidate: shapes, parameters, symmetry, curvature factors and cost; then the totals."""
-    table = _table(COMPILE_COLUMNS)
+    table = new_table(COMPILE_COLUMNS)
     for layer in layers(graph):
-        _add_section(table, _compiled(layer))
-    return _with_lines(table, _totals(graph))
+        add_section(table, _compiled(layer))
+    return with_lines(table, _totals(graph))
 
 
 def result_table(result: Mapping[str, Any]) -> Group:
@@ -55,10 +52,10 @@ def result_table(result: Mapping[str, Any]) -> Group:
     Args:
         result: the parsed `result.json`; numbers that are null are shown as a dash.
     """
-    table = _table(RESULT_COLUMNS)
+    table = new_table(RESULT_COLUMNS)
     for section in result_sections(result):
-        _add_section(table, section)
-    return _with_lines(table, score_lines(result))
+        add_section(table, section)
+    return with_lines(table, score_lines(result))
 
 
 def result_sections(result: Mapping[str, Any]) -> list[list[Cells]]:
@@ -74,34 +71,6 @@ def size_text(size: int) -> str:
             break
         value, unit = value / 1024, larger
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-
-
-def _table(columns: Sequence[tuple[str, Any]]) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for title, justify in columns:
-        table.add_column(title, justify=justify, no_wrap=justify == "right", overflow="fold")
-    return table
-
-
-def _add_section(table: Table, rows: Iterator[Cells] | Sequence[Cells]) -> None:
-    """Adds rows as a group; the first column is shown once."""
-    from rich.text import Text
-
-    before = None
-    for cells in rows:
-        first = "" if cells[0] == before else cells[0]
-        table.add_row(*(Text(each) for each in (first, *cells[1:])))
-        before = cells[0]
-
-
-def _with_lines(table: Table, lines: Sequence[str]) -> Group:
-    from rich.console import Group
-    from rich.text import Text
-
-    return Group(table, *(Text(line) for line in lines))
 
 
 def _compiled(layer: Layer) -> Iterator[Cells]:
@@ -147,9 +116,9 @@ def _learned(layer: Mapping[str, Any], candidate: Mapping[str, Any]) -> Cells:
         f"{candidate['parameters']:,}",
         _numbers(candidate["precision"]),
         _numbers(candidate["weight_norm_sq"]),
-        _number(candidate["effective"]),
-        _number(candidate["normalised"]),
-        _percent(candidate["relative"]),
+        number_text(candidate["effective"]),
+        number_text(candidate["normalised"]),
+        percent_text(candidate["relative"]),
         _verdict(layer, name),
     )
 
@@ -162,15 +131,7 @@ def _verdict(layer: Mapping[str, Any], name: str) -> str:
 
 def _numbers(values: float | Sequence[float | None] | None) -> str:
     """One number, or one per tensor."""
-    return ", ".join(map(_number, values)) if isinstance(values, Sequence) else _number(values)
-
-
-def _number(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.4g}"
-
-
-def _percent(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{100 * value:.2f} %"
+    return ", ".join(map(number_text, values)) if isinstance(values, Sequence) else number_text(values)
 
 
 def score_lines(result: Mapping[str, Any]) -> list[str]:
@@ -178,9 +139,10 @@ def score_lines(result: Mapping[str, Any]) -> list[str]:
     train, test = result["train"], result["test"]
     evidence = result["neg_log_evidence_per_example"]
     return [
-        f"test: accuracy {_percent(test['accuracy'])}, NLL {_number(test['nll'])} nats, ECE {_number(test['ece'])}",
-        f"train: accuracy {_percent(train['accuracy'])}, NLL {_number(train['nll'])} nats, "
-        f"negative log evidence per example {_number(evidence)} nats",
+        f"test: accuracy {percent_text(test['accuracy'])}, NLL {number_text(test['nll'])} nats, "
+        f"ECE {number_text(test['ece'])}",
+        f"train: accuracy {percent_text(train['accuracy'])}, NLL {number_text(train['nll'])} nats, "
+        f"negative log evidence per example {number_text(evidence)} nats",
         f"{result['objective']}, seed {result['seed']}, {result['epochs']} epochs on {result['device']} "
-        f"in {_number(result['wall_s']['total'])} s (evidence {_number(result['wall_s']['evidence'])} s)",
+        f"in {number_text(result['wall_s']['total'])} s (evidence {number_text(result['wall_s']['evidence'])} s)",
     ]

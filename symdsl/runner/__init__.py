@@ -2,6 +2,7 @@
 
 from symdsl.runner.evaluate import evaluate
 from symdsl.runner.searching import Result, search
+from symdsl.runner.seeds import SeedsResult, search_seeds
 from symdsl.runner.timing import probe
 
-__all__ = ["Result", "evaluate", "probe", "search"]
+__all__ = ["Result", "SeedsResult", "evaluate", "probe", "search", "search_seeds"]

@@ -19,10 +19,10 @@ from symdsl.runs import checkpoint, metrics
 from symdsl.runs.files import SCHEMA, finite, is_draft, names_the_file, read, read_json, write_atomic
 from symdsl.runs.schema import Status, check_result, check_status
 
-LOCK, RUN, RESULT, METRICS = ".lock", "run.json", "result.json", "metrics.jsonl"
+LOCK, RUN, RESULT, METRICS, SEEDS = ".lock", "run.json", "result.json", "metrics.jsonl", "seeds.json"
 PACKAGES = ("symdsl", "torch", "torchvision", "numpy", "networkx", "scikit-learn", "safetensors")
 
-_ENDINGS: dict[Status, str] = {
+ENDINGS: dict[Status, str] = {
     "running": "ended without a word",
     "interrupted": "was interrupted",
     "failed": "failed",
@@ -77,7 +77,7 @@ class RunFolder:
         _make(folder)
         if not (folder / LOCK).exists():
             _refuse_used(folder)
-        run = cls(folder, _locked(folder))
+        run = cls(folder, locked(folder))
         with run._closed_on_error():
             _refuse_used(folder)
         return run
@@ -90,7 +90,7 @@ class RunFolder:
             RunError: the path is not a run folder, its run is finished, or it is in use.
         """
         folder = cls.view(path).path
-        run = cls(folder, _locked(folder))
+        run = cls(folder, locked(folder))
         with run._closed_on_error():
             if run.status == "finished":
                 raise RunError(f"{folder}: this run is finished, there is nothing to resume")
@@ -107,6 +107,8 @@ class RunFolder:
         with names_the_file(run.path, "cannot be read"):
             if not run.path.is_dir():
                 raise RunError(f"{run.path}: {'not a folder' if run.path.exists() else 'no such folder'}")
+            if (run.path / SEEDS).is_file():
+                raise RunError(f"{run.path}: holds the runs of several seeds, each in a folder of its own; choose one")
             if not (run.path / RUN).is_file():
                 raise RunError(f"{run.path}: not a run folder, it holds no {RUN}")
         return run
@@ -211,11 +213,11 @@ class RunFolder:
 
     def _state(self) -> str:
         """How far an unfinished run has come, and what to do about it."""
-        if _in_use(self.path):
+        if in_use(self.path):
             return "the run is still going on; wait for it to end"
         info = self.read_info()
         reason = f" ({info['reason']})" if info.get("reason") else ""
-        return f"the run {_ENDINGS[info['status']]}{reason}; {_way_on(self.path)}"
+        return f"the run {ENDINGS[info['status']]}{reason}; {_way_on(self.path)}"
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
         """Adds the line of one epoch to `metrics.jsonl`; numbers that are not finite become null.
@@ -292,7 +294,7 @@ def _refuse_used(folder: Path) -> None:
     if RUN in others:
         status = RunFolder.view(folder).status
         advice = "it is never overwritten" if status == "finished" else _way_on(folder)
-        raise RunError(f"{folder}: holds a run that {_ENDINGS[status]}; {advice}; give another folder for a new run")
+        raise RunError(f"{folder}: holds a run that {ENDINGS[status]}; {advice}; give another folder for a new run")
     if others:
         raise RunError(f"{folder}: is not empty (it holds {others[0]}); give a folder that is new or empty")
 
@@ -304,7 +306,7 @@ def _way_on(folder: Path) -> str:
     return "it left no checkpoint to continue from, the folder can be deleted"
 
 
-def _locked(folder: Path) -> IO[bytes]:
+def locked(folder: Path) -> IO[bytes]:
     """The open lock file: the operating system gives the lock back when the process ends, however it ends."""
     import fcntl
 
@@ -320,7 +322,7 @@ def _locked(folder: Path) -> IO[bytes]:
     return lock
 
 
-def _in_use(folder: Path) -> bool:
+def in_use(folder: Path) -> bool:
     """Whether a live run holds the lock."""
     import fcntl
 

@@ -1,0 +1,66 @@
+"""Tables for the terminal and what stands in their cells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+Cells = tuple[str, ...]
+
+UNKNOWN = "–"
+WIDTH = 160  # of tables that no terminal limits
+
+
+def new_table(columns: Sequence[tuple[str, Any]]) -> Table:
+    """An empty table, from the title and the side of every column."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for title, justify in columns:
+        table.add_column(title, justify=justify, no_wrap=justify == "right", overflow="fold")
+    return table
+
+
+def add_section(table: Table, rows: Iterator[Cells] | Sequence[Cells]) -> None:
+    """Adds rows as a group; the first column is shown once."""
+    from rich.text import Text
+
+    before = None
+    for cells in rows:
+        first = "" if cells[0] == before else cells[0]
+        table.add_row(*(Text(each) for each in (first, *cells[1:])))
+        before = cells[0]
+
+
+def with_lines(table: Table, lines: Sequence[str]) -> Group:
+    """A table with lines of text below."""
+    from rich.console import Group
+    from rich.text import Text
+
+    return Group(table, *(Text(line) for line in lines))
+
+
+def table_text(shown: Group, terminal: bool = False) -> str:
+    """A table as text: plain and wide for a file, as wide as the terminal and styled for one."""
+    from io import StringIO
+
+    from rich.console import Console
+
+    text = StringIO()
+    Console(file=text, width=None if terminal else WIDTH, force_terminal=terminal).print(shown)
+    return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def number_text(value: float | None) -> str:
+    """Four digits of a number, or a dash where there is none."""
+    return UNKNOWN if value is None else f"{value:.4g}"
+
+
+def percent_text(value: float | None) -> str:
+    """A fraction as a percentage, or a dash where there is none."""
+    return UNKNOWN if value is None else f"{100 * value:.2f} %"

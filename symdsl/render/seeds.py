@@ -1,0 +1,74 @@
+"""The table of a search with several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from symdsl.render.cells import add_section, new_table, number_text, percent_text, with_lines
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+COLUMNS = (
+    ("layer", "left"),
+    ("candidate", "left"),
+    ("chosen", "right"),
+    ("share", "right"),
+    ("spread", "right"),
+    ("least", "right"),
+    ("most", "right"),
+)
+_SHARES = frozenset({"test.accuracy", "train.accuracy"})
+_METRICS = {
+    "test.accuracy": "test accuracy",
+    "test.nll": "test NLL, nats",
+    "test.ece": "test ECE",
+    "test.rmse": "test RMSE",
+    "train.accuracy": "train accuracy",
+    "train.nll": "train NLL, nats",
+    "neg_log_evidence_per_example": "negative log evidence per example, nats",
+    "wall_s.total": "time, s",
+}
+
+
+def seeds_table(content: Mapping[str, Any]) -> Group:
+    """Per layer and candidate how often it was chosen and its share over the seeds, the metrics, and what failed.
+
+    Args:
+        content: the parsed `seeds.json`; numbers that are null are shown as a dash.
+    """
+    shown = new_table(COLUMNS)
+    for layer in content["layers"]:
+        add_section(shown, (_candidate(layer, one, content["finished"]) for one in layer["candidates"]))
+    return with_lines(shown, [*_metrics(content), "", *_agreement(content), *_others(content)])
+
+
+def _candidate(layer: Mapping[str, Any], one: Mapping[str, Any], finished: int) -> tuple[str, ...]:
+    figures = (percent_text(one[key]) for key in ("relative", "spread", "min", "max"))
+    return (layer["name"], one["kind"], f"{one['chosen']} of {finished}", *figures)
+
+
+def _metrics(content: Mapping[str, Any]) -> Iterator[str]:
+    for name, found in content["metrics"].items():
+        text = percent_text if name in _SHARES else number_text
+        spread = "" if found["spread"] is None else f" ± {text(found['spread'])}"
+        yield f"{_METRICS[name]}: {text(found['mean'])}{spread} ({text(found['min'])} to {text(found['max'])})"
+
+
+def _agreement(content: Mapping[str, Any]) -> Iterator[str]:
+    finished, layers = content["finished"], content["layers"]
+    yield f"{content['objective']}, {finished} of {len(content['seeds'])} seeds finished"
+    if finished > 1:
+        agreed = sum(max(one["chosen"] for one in layer["candidates"]) == finished for layer in layers)
+        yield f"all of them chose the same type in {agreed} of {len(layers)} layers"
+
+
+def _others(content: Mapping[str, Any]) -> Iterator[str]:
+    for one in content["seeds"]:
+        if one["status"] != "finished":
+            reason = f": {one['reason']}" if one["reason"] else ""
+            yield f"seed {one['seed']} is {_STATES[one['status']]}{reason}"
+
+
+_STATES = {"waiting": "not begun", "running": "going on", "interrupted": "interrupted", "failed": "failed"}

@@ -1,0 +1,172 @@
+"""The same search with several seeds, one after another or side by side."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from symdsl import render, runs
+from symdsl.diagnostics import NumericalError, RunError
+from symdsl.graph import content_hash
+from symdsl.progress import Observers, Silent
+from symdsl.runner.searching import Objective
+from symdsl.runner.tasks import Children, Task
+from symdsl.runs import SeedsFolder
+from symdsl.runs.schema import MOST_SEEDS
+from symdsl.runs.seeds import TABLE, Seed
+from symdsl.spec import Spec
+
+USUAL_SEEDS = 5
+"""How many seeds there are unless told."""
+
+
+@attrs.frozen(eq=False)
+class SeedsResult:
+    """What a search with several seeds found.
+
+    Attributes:
+        content: what `seeds.json` holds.
+        folder: the folder that holds a run folder for each seed.
+        spec: the spec.
+    """
+
+    content: dict[str, Any] = attrs.field(repr=False)
+    folder: Path
+    spec: Spec = attrs.field(repr=False)
+
+    def __getitem__(self, key: str) -> Any:
+        return self.content[key]
+
+
+def search_seeds(
+    spec: Spec,
+    seeds: int | Sequence[int] | None = None,
+    device: str = "auto",
+    out: str | Path | None = None,
+    resume: str | Path | None = None,
+    objective: Objective = "laplace",
+    jobs: int = 1,
+    watch: Observers | None = None,
+) -> SeedsResult:
+    """Runs a search with several seeds, each in a run folder of its own below one folder.
+
+    A seed that fails is taken down and the others go on.
+
+    Args:
+        spec: what to learn.
+        seeds: the seeds, or how many, counted up from the spec's own; by default five, or those of a folder to resume.
+        device: `auto`, `cpu`, `cuda` or `cuda:n`.
+        out: the folder, new or empty; `runs/<spec>/<time>-<hash>-seeds` when left out.
+        resume: the folder of an earlier such search, to go on with what is not finished, and with seeds it lacks.
+        objective: `laplace` learns the priors; `map` leaves them, the baseline.
+        jobs: how many seeds at a time; more than one run in processes of their own.
+        watch: is told of every seed's every epoch.
+
+    Raises:
+        ValueError: seeds or jobs make no sense.
+        RunError: the folder cannot be used.
+        KeyboardInterrupt: after all runs were left in a state that `resume` takes up.
+    """
+    if jobs < 1:
+        raise ValueError(f"`jobs` (={jobs}) must be at least 1")
+    usual = () if resume else range(spec.facts.search.seed, spec.facts.search.seed + USUAL_SEEDS)
+    numbers = usual if seeds is None else numbered(seeds, spec.facts.search.seed)
+    with _opened(spec, tuple(numbers), out, resume, objective) as folder, watch or Observers() as watcher:
+        watcher.started(folder.path)
+        finished = folder.finished()
+        tasks = [_task(folder, one, spec, device, objective) for one in folder.seeds if one not in finished]
+        try:
+            _Seeds(folder, watcher).run(tasks, jobs)
+        finally:
+            content = folder.content()
+            runs.write_atomic(folder.path / TABLE, render.table_text(render.seeds_table(content)).encode())
+        return SeedsResult(content, folder.path, spec)
+
+
+def numbered(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
+    """The seeds meant by a number of them, counted up from `first`, or by a list.
+
+    Raises:
+        ValueError: there are none or too many, or one is negative or given twice.
+    """
+    numbers = tuple(range(first, first + seeds)) if isinstance(seeds, int) else tuple(seeds)
+    if not 1 <= len(numbers) <= MOST_SEEDS:
+        raise ValueError(f"`seeds` (={seeds}) must be from 1 to {MOST_SEEDS} seeds")
+    if min(numbers) < 0 or len(set(numbers)) < len(numbers):
+        raise ValueError(f"`seeds` (={seeds}) must be different whole numbers, none below 0")
+    return numbers
+
+
+def _opened(
+    spec: Spec, numbers: tuple[int, ...], out: str | Path | None, resume: str | Path | None, objective: Objective
+) -> SeedsFolder:
+    if resume is not None:
+        return SeedsFolder.resume(Path(resume), spec.text(), objective, numbers)
+    default = runs.default_folder(spec.name, datetime.now(UTC), content_hash(spec.graph()))
+    path = default.with_name(f"{default.name}-seeds") if out is None else Path(out)
+    return SeedsFolder.create(path, spec.name, spec.text(), objective, numbers)
+
+
+def _task(folder: SeedsFolder, seed: Seed, spec: Spec, device: str, objective: Objective) -> Task:
+    return Task(
+        text=spec.text(),
+        name=spec.name,
+        seed=seed.seed,
+        device=device,
+        objective=objective,
+        folder=str(folder.run(seed)),
+        resumed=folder.has_begun(seed),
+    )
+
+
+@attrs.frozen
+class _Seeds:
+    """Runs tasks, and takes down what becomes of them."""
+
+    folder: SeedsFolder
+    watcher: Observers
+    _noting: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+
+    def run(self, tasks: Sequence[Task], jobs: int) -> None:
+        """Runs all tasks, `jobs` at a time."""
+        if jobs > 1:
+            self._side_by_side(tasks, jobs)
+            return
+        for task in tasks:
+            self._one(task, Task.run)
+
+    def _one(self, task: Task, way: Callable[[Task, Silent], None]) -> None:
+        with self.watcher.of(f"seed {task.seed}") as observer:
+            try:
+                way(task, observer)
+            except (RunError, NumericalError) as error:
+                self._note(task.seed, "failed", str(error))
+                self.watcher.note(f"seed {task.seed} failed: {error}")
+            except KeyboardInterrupt:
+                self._note(task.seed, "interrupted")
+                raise
+            else:
+                self._note(task.seed, "finished")
+
+    def _note(self, seed: int, status: runs.Status, reason: str | None = None) -> None:
+        with self._noting:
+            self.folder.note(seed, status, reason)
+
+    def _side_by_side(self, tasks: Sequence[Task], jobs: int) -> None:
+        children = Children(max(1, (os.cpu_count() or 1) // jobs))
+        with ThreadPoolExecutor(jobs) as pool:
+            futures = [pool.submit(self._one, task, children.run) for task in tasks]
+            try:
+                for future in futures:
+                    future.result()
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                children.end()
+                raise

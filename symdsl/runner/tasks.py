@@ -1,0 +1,162 @@
+"""One search of several: as a value, and as a process of its own that reports to the one that started it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+import attrs
+
+from symdsl.diagnostics import RunError
+from symdsl.progress import Metrics, Silent
+from symdsl.runner.searching import Objective, search
+from symdsl.spec import parse
+
+FAILED, INTERRUPTED = 3, 130
+"""How a process says with its exit status what became of its task."""
+
+
+@attrs.frozen
+class Task:
+    """One seed's search, as plain values that another process can be handed.
+
+    Attributes:
+        text: the spec.
+        name: its name.
+        seed: replaces the spec's own.
+        device: `auto`, `cpu`, `cuda` or `cuda:n`.
+        objective: `laplace` or `map`.
+        folder: the run folder.
+        resumed: whether it holds an unfinished run to go on with.
+    """
+
+    text: str
+    name: str
+    seed: int
+    device: str
+    objective: Objective
+    folder: str
+    resumed: bool
+
+    def run(self, observer: Silent) -> None:
+        """Searches; raises what `search` raises."""
+        spec = attrs.evolve(parse(self.text, {"search.seed": self.seed}), name=self.name)
+        out, resume = (None, self.folder) if self.resumed else (self.folder, None)
+        search(spec, self.device, out, resume, objective=self.objective, observer=observer)
+
+
+class Children:
+    """Runs tasks in processes of their own, from several threads.
+
+    The processes are not reached by a terminal's Ctrl-C: `end` asks each of them, once, to leave its run in a state
+    that can be resumed.
+
+    Args:
+        threads: how many threads each may compute with, unless `OMP_NUM_THREADS` says so.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._environment = {"OMP_NUM_THREADS": str(threads)} | os.environ
+        self._running: set[subprocess.Popen[str]] = set()
+        self._starting = threading.Lock()
+        self._ended = False
+
+    def run(self, task: Task, observer: Silent) -> None:
+        """Runs one task to its end.
+
+        Raises:
+            RunError: it failed.
+            KeyboardInterrupt: it was interrupted.
+        """
+        reason = ""
+        with self._started() as process:
+            assert process.stdin is not None, "it is a pipe"
+            assert process.stdout is not None, "it is a pipe"
+            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+                json.dump({"task": attrs.asdict(task), "command": sys.argv}, pipe)
+            for line in process.stdout:
+                reason = _told(json.loads(line), observer) or reason
+        with self._starting:
+            self._running.discard(process)
+        if process.returncode in (INTERRUPTED, -signal.SIGTERM):
+            raise KeyboardInterrupt
+        if process.returncode:
+            raise RunError(reason or f"its process ended with status {process.returncode}")
+
+    def end(self) -> None:
+        """Interrupts every task that is running, and lets none begin."""
+        with self._starting:
+            self._ended = True
+            for process in self._running:
+                process.terminate()
+
+    def _started(self) -> subprocess.Popen[str]:
+        with self._starting:
+            if self._ended:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(
+                [sys.executable, "-m", "symdsl.runner.child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=self._environment,
+                start_new_session=True,
+            )
+            self._running.add(process)
+            return process
+
+
+class Reporting(Silent):
+    """Tells the process that started this one what happens, a line of JSON each."""
+
+    def __init__(self, stream: TextIO) -> None:
+        """Write to `stream`."""
+        super().__init__()
+        self._stream = stream
+
+    def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
+        """Report the beginning."""
+        super().started(folder, epochs, resumed_from)
+        self._tell("started", [str(folder), epochs, resumed_from])
+
+    def epoch(self, metrics: Metrics) -> None:
+        """Report an epoch."""
+        self._tell("epoch", metrics)
+
+    def note(self, text: str) -> None:
+        """Report a line."""
+        self._tell("note", text)
+
+    def failed(self, reason: str) -> None:
+        """Report why the search cannot go on."""
+        self._tell("failed", reason)
+
+    def _tell(self, what: str, content: Any) -> None:
+        try:
+            print(json.dumps({what: content}), file=self._stream, flush=True)
+        except BrokenPipeError:
+            raise KeyboardInterrupt from None  # nobody waits for this search any more
+
+
+def _told(report: Mapping[str, Any], observer: Silent) -> str:
+    """Hands a report on; returns the reason of a failure."""
+    ((what, content),) = report.items()
+    match what:
+        case "started":
+            folder, epochs, resumed_from = content
+            observer.started(Path(folder), epochs, resumed_from)
+        case "epoch":
+            observer.epoch(content)
+        case "note":
+            observer.note(content)
+        case "failed":
+            return str(content)
+    return ""

@@ -1,0 +1,91 @@
+"""What several runs of the same spec have in common: how often each type was chosen, means and spreads."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Result = Mapping[str, Any]
+
+_METRICS = (
+    ("test", "accuracy"),
+    ("test", "nll"),
+    ("test", "ece"),
+    ("test", "rmse"),
+    ("train", "accuracy"),
+    ("train", "nll"),
+    ("neg_log_evidence_per_example",),
+    ("wall_s", "total"),
+)
+
+
+def summary(results: Sequence[Result]) -> dict[str, Any]:
+    """A summary of results, the contents of as many `result.json`.
+
+    Returns:
+        `finished`: how many there are. `metrics`: by name, such as `test.accuracy`, `mean`, `spread` (the standard
+        deviation between seeds, None for fewer than two), `min`, `max` and the `values` of the runs that have it.
+        `layers`: for each its `name`, the type `chosen` most often, the candidates `kept` by half of the runs or more,
+        and for every candidate how often it was `chosen` and `kept`, and the mean of its share (`relative`) with
+        `spread`, `min` and `max`.
+    """
+    measured = {".".join(path): _present(results, path) for path in _METRICS}
+    return {
+        "finished": len(results),
+        "metrics": {name: {**moments(values), "values": values} for name, values in measured.items() if values},
+        "layers": [_layer([one["layers"][number] for one in results]) for number in range(_depth(results))],
+    }
+
+
+def moments(values: Sequence[float]) -> dict[str, float | None]:
+    """Mean, standard deviation between the values (n - 1), least and largest."""
+    return {
+        "mean": statistics.fmean(values),
+        "spread": statistics.stdev(values) if len(values) > 1 else None,
+        "min": min(values),
+        "max": max(values),
+    }
+
+
+def _depth(results: Sequence[Result]) -> int:
+    return len(results[0]["layers"]) if results else 0
+
+
+def _present(results: Sequence[Result], path: Sequence[str]) -> list[float]:
+    found = []
+    for result in results:
+        value: Any = result
+        for key in path:
+            value = None if value is None else value.get(key)
+        if value is not None:
+            found.append(value)
+    return found
+
+
+def _layer(layers: Sequence[Result]) -> dict[str, Any]:
+    """One layer of all runs."""
+    candidates = [_candidate(layers, number) for number in range(len(layers[0]["candidates"]))]
+    often = max(candidates, key=lambda one: (one["chosen"], one["relative"]))
+    return {
+        "name": layers[0]["name"],
+        "chosen": often["kind"],
+        "kept": [one["kind"] for one in candidates if 2 * one["kept"] >= len(layers) or one is often],
+        "candidates": candidates,
+    }
+
+
+def _candidate(layers: Sequence[Result], number: int) -> dict[str, Any]:
+    ones = [layer["candidates"][number] for layer in layers]
+    kind = ones[0]["kind"]
+    share = moments([one["relative"] for one in ones])
+    return {
+        "kind": kind,
+        "parameters": ones[0]["parameters"],
+        "chosen": sum(layer["chosen"] == kind for layer in layers),
+        "kept": sum(kind in layer["kept"] for layer in layers),
+        "relative": share["mean"],
+        "spread": share["spread"],
+        "min": share["min"],
+        "max": share["max"],
+    }

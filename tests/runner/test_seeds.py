@@ -1,0 +1,217 @@
+"""The same search with several seeds."""
+
+import json
+import os
+import signal
+import statistics
+import sys
+import time
+
+import pytest
+import torch
+
+from processes import started
+from symdsl import runner
+from symdsl.diagnostics import NumericalError, RunError
+from symdsl.progress import Observers, Silent
+from symdsl.runner import search_seeds, seeds
+from symdsl.runs import RunFolder, SeedsFolder
+
+
+def read(folder, name):
+    return json.loads((folder / name).read_text())
+
+
+def numbers(folder):
+    """A run's numbers, without its times."""
+    result = read(folder, "result.json")
+    return {key: value for key, value in result.items() if key != "wall_s"}, (folder / "model.safetensors").read_bytes()
+
+
+class Watching(Observers):
+    """Keeps what it is told, and may press Ctrl-C in the first epoch of a seed."""
+
+    def __init__(self, stop_at=None):
+        super().__init__()
+        self.told, self.stop_at = [], stop_at
+
+    def of(self, title):
+        return Told(title, self)
+
+    def note(self, text):
+        self.told.append(text)
+
+
+class Told(Silent):
+    def __init__(self, title, watching):
+        super().__init__()
+        self.title, self.watching = title, watching
+
+    def epoch(self, metrics):
+        self.watching.told.append((self.title, metrics["epoch"]))
+        if self.title == self.watching.stop_at:
+            raise KeyboardInterrupt
+
+
+@pytest.fixture
+def quick(small):
+    return small(search__epochs=2)
+
+
+def test_every_seed_is_a_run_like_any_other(quick, tmp_path):
+    found = search_seeds(quick, [5, 3], device="cpu", out=tmp_path / "all")
+    assert [one["folder"] for one in found["seeds"]] == ["seed-5", "seed-3"]
+    runner.search(quick, device="cpu", out=tmp_path / "alone", seed=3)
+    together, alone = numbers(tmp_path / "all" / "seed-3"), numbers(tmp_path / "alone")
+    assert together[1] == alone[1]
+    assert together[0] | {"spec": ""} == alone[0] | {"spec": ""}
+    assert together[0]["spec"] == read(tmp_path / "all", "seeds.json")["spec"] == quick.name
+
+
+def test_the_summary_is_that_of_the_results(quick, tmp_path):
+    found = search_seeds(quick, 3, device="cpu", out=tmp_path)
+    first = quick.facts.search.seed
+    results = [read(tmp_path / f"seed-{seed}", "result.json") for seed in range(first, first + 3)]
+    nll = [one["test"]["nll"] for one in results]
+    assert found["metrics"]["test.nll"] == {
+        "mean": pytest.approx(statistics.fmean(nll)),
+        "spread": pytest.approx(statistics.stdev(nll)),
+        "min": min(nll),
+        "max": max(nll),
+        "values": nll,
+    }
+    assert "test.rmse" not in found["metrics"]
+    conv = found["layers"][1]["candidates"][1]
+    shares = [one["layers"][1]["candidates"][1]["relative"] for one in results]
+    assert (conv["kind"], conv["relative"]) == ("CONV", pytest.approx(statistics.fmean(shares)))
+    assert conv["chosen"] == sum(one["layers"][1]["chosen"] == "CONV" for one in results)
+    assert read(tmp_path, "seeds.json") == json.loads(json.dumps(found.content))
+    assert "3 of 3 seeds finished" in (tmp_path / "seeds.txt").read_text()
+
+
+def test_a_seed_that_fails_stops_no_other_and_is_tried_again(quick, tmp_path, monkeypatch):
+    honest, failing = seeds.Task.run, {4: RunError("no room"), 5: NumericalError("not finite")}
+
+    def run(task, observer):
+        if task.seed in failing:
+            raise failing[task.seed]
+        honest(task, observer)
+
+    monkeypatch.setattr(seeds.Task, "run", run)
+    watching = Watching()
+    found = search_seeds(quick, [4, 5, 6], device="cpu", out=tmp_path, watch=watching)
+    assert [(one["status"], one["reason"]) for one in found["seeds"]] == [
+        ("failed", "no room"),
+        ("failed", "not finite"),
+        ("finished", None),
+    ]
+    assert found["finished"] == 1
+    assert "seed 4 failed: no room" in watching.told
+    assert "seed 5 is failed: not finite" in (tmp_path / "seeds.txt").read_text()
+    failing.clear()
+    before = numbers(tmp_path / "seed-6")
+    again = search_seeds(quick, device="cpu", resume=tmp_path)
+    assert [one["status"] for one in again["seeds"]] == ["finished"] * 3
+    assert numbers(tmp_path / "seed-6") == before
+
+
+def test_an_interrupted_search_goes_on_where_it_was(quick, tmp_path):
+    whole = search_seeds(quick, [1, 2, 3], device="cpu", out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        search_seeds(quick, [1, 2, 3], device="cpu", out=tmp_path / "broken", watch=Watching("seed 2"))
+    states = [one["status"] for one in read(tmp_path / "broken", "seeds.json")["seeds"]]
+    assert states == ["finished", "interrupted", "waiting"]
+    watching = Watching()
+    again = search_seeds(quick, device="cpu", resume=tmp_path / "broken", watch=watching)
+    assert watching.told[-3:] == [("seed 2", 2), ("seed 3", 1), ("seed 3", 2)]
+    assert "seed 1" not in dict(watching.told)
+    assert again["layers"] == whole["layers"]
+
+
+def test_a_folder_can_be_given_more_seeds(quick, tmp_path):
+    search_seeds(quick, [1], device="cpu", out=tmp_path)
+    more = search_seeds(quick, [1, 2], device="cpu", resume=tmp_path)
+    assert [one["seed"] for one in more["seeds"]] == [1, 2]
+
+
+def test_side_by_side_gives_the_same_runs_and_tells_what_failed(quick, tmp_path, monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", str(torch.get_num_threads()))  # which numbers are rounded depends on it
+    many, watching = tmp_path / "many", Watching()
+    with SeedsFolder.create(many, quick.name, quick.text(), "laplace", [7, 8]):
+        (many / "seed-7").write_text("in the way")
+    found = search_seeds(quick, device="cpu", resume=many, jobs=2, watch=watching)
+    assert [one["status"] for one in found["seeds"]] == ["failed", "finished"]
+    assert f"{many / 'seed-7'}: is a file; give a folder" in found["seeds"][0]["reason"]
+    assert [one for one in watching.told if one[0] == "seed 8"] == [("seed 8", 1), ("seed 8", 2)]
+    assert read(many / "seed-8", "run.json")["command"] == sys.argv
+    search_seeds(quick, [8], device="cpu", out=tmp_path / "one")
+    assert numbers(many / "seed-8") == numbers(tmp_path / "one" / "seed-8")
+
+
+LONG = """
+import sys
+from pathlib import Path
+from symdsl.runner import search_seeds
+from symdsl.spec import parse
+spec = parse(Path("spec.sym").read_text())
+try:
+    search_seeds(spec, [1, 2, 3], device="cpu", out="all", jobs=2)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def test_ctrl_c_leaves_every_run_side_by_side_in_a_state_to_go_on_from(small, tmp_path):
+    (tmp_path / "spec.sym").write_text(small(search__epochs=100_000).text())
+    with started(["-c", LONG], tmp_path) as running:
+        runs = [tmp_path / "all" / f"seed-{seed}" for seed in (1, 2)]
+        deadline = time.monotonic() + 60
+        while not all((run / "metrics.jsonl").exists() for run in runs) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.kill(running.pid, signal.SIGINT)
+        _, complaint = running.communicate(timeout=60)
+    assert (running.returncode, complaint) == (130, "")
+    assert [RunFolder.view(run).status for run in runs] == ["interrupted"] * 2
+    states = [one["status"] for one in read(tmp_path / "all", "seeds.json")["seeds"]]
+    assert states == ["interrupted", "interrupted", "waiting"]
+    for run in runs:
+        RunFolder.resume(run).close()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [(0, "must be from 1 to 1000"), ([], "must be from 1 to 1000"), ([1, 1], "must be different"), ([-1], "must be d")],
+)
+def test_seeds_that_make_no_sense(quick, tmp_path, given, message):
+    with pytest.raises(ValueError, match=message):
+        search_seeds(quick, given, out=tmp_path)
+    with pytest.raises(ValueError, match=r"`jobs` \(=0\) must be at least 1"):
+        search_seeds(quick, 2, out=tmp_path, jobs=0)
+
+
+def test_a_folder_is_used_for_one_search_only(quick, tmp_path):
+    with SeedsFolder.create(tmp_path / "all", quick.name, quick.text(), "laplace", [1]):
+        with pytest.raises(RunError, match=r"holds runs of several seeds; `--resume .*` goes on with them"):
+            search_seeds(quick, [1], out=tmp_path / "all")
+        with pytest.raises(RunError, match="in use by a live run"):
+            search_seeds(quick, resume=tmp_path / "all")
+    with pytest.raises(RunError, match="was started with `symdsl search`; resume it with that"):
+        search_seeds(quick, resume=tmp_path / "all", objective="map")
+    (tmp_path / "all" / "spec.sym").write_text("another")
+    with pytest.raises(RunError, match="was started from another spec"):
+        search_seeds(quick, resume=tmp_path / "all")
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes").touch()
+    with pytest.raises(RunError, match=r"is not empty \(it holds notes\)"):
+        search_seeds(quick, [1], out=tmp_path / "other")
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"schema": 1, "spec": "a", "objective": "map", "seeds": [{}]}'])
+def test_a_damaged_list_of_seeds_is_one_clear_line(tmp_path, content):
+    (tmp_path / "seeds.json").write_text(content)
+    with pytest.raises(RunError, match=r"^[^\n]*seeds.json: (damaged|`schema`)[^\n]*$"):
+        SeedsFolder.view(tmp_path)
+    with pytest.raises(RunError, match="holds the runs of several seeds"):
+        RunFolder.view(tmp_path)
+    with pytest.raises(ValueError, match="not open for writing"):
+        SeedsFolder(tmp_path, {}, [], None).write()
