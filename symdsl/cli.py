@@ -29,7 +29,7 @@ from symdsl.diagnostics import (
 )
 from symdsl.progress import Observers, Silent, discard_unwritable, observer, observers
 from symdsl.runs.schema import MOST_SEEDS
-from symdsl.views import BINARY, NETWORK_VIEWS, RUN_VIEWS, SEEDS_VIEWS, json_bytes
+from symdsl.views import BINARY, NETWORK_VIEWS, RUN_VIEWS, SEEDS_VIEWS, data_bytes, json_bytes
 
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SPEC_WRONG, FAILED, INTERRUPTED = 1, 3, 130
 
 
-_ORDER = ("new", "check", "fmt", "explain", "compile", "search", "map", "show", "eval", "lsp")
+_ORDER = ("new", "check", "fmt", "explain", "data", "compile", "search", "map", "show", "eval", "lsp")
 
 
 class _Commands(click.RichGroup):
@@ -304,6 +304,42 @@ def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, O
     _deliver(NETWORK_VIEWS[emit](loaded), emit, output)
     for name, value in measured.items():
         click.echo(f"{name}: {value}", err=emit != "summary")
+
+
+@main.command()
+@_spec_argument
+@_set_option
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Draw at random with this seed, not the spec's.")
+@click.option("--examples", type=click.IntRange(1, 100), default=8, show_default=True, help="Pictures in a row.")
+@click.option("--out", type=_PATH, help="File of the pictures, a PNG; by default runs/SPEC/data.png.")
+@click.option("--open", "opened", is_flag=True, help="Open the pictures when they are written.")
+@_json_option
+def data(
+    spec: Path,
+    settings: dict[str, Override],
+    seed: int | None,
+    examples: int,
+    out: Path | None,
+    opened: bool,
+    as_json: bool,
+) -> None:
+    """Show what a network will see: counts, means, labels, and a sheet of pictures.
+
+    Everything is looked at after each step of the data statement, and drawn after the last.
+    """
+    if out is not None and out.suffix.lower() != ".png":
+        raise click.UsageError(f"`--out` (={out}) must be a PNG: name it `{out.with_suffix('.png')}`")
+    loaded = _load(spec, settings)
+    from symdsl.data import inspect
+
+    path = out or Path("runs", loaded.name, "data.png")
+    found = inspect(loaded, seed, examples)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(found.picture)
+    click.echo(json_bytes(found.content) if as_json else data_bytes(found.content), nl=False)
+    click.echo(f"pictures: {path}", err=as_json)
+    if opened:
+        click.launch(str(path))
 
 
 def _check_brought(spec: Spec) -> None:

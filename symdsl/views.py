@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from symdsl.diagnostics import RunError
@@ -30,6 +30,13 @@ def _table_bytes(table: Any) -> bytes:
     from symdsl.render import table_text
 
     return table_text(table, terminal=sys.stdout.isatty()).encode()
+
+
+def data_bytes(content: Mapping[str, Any]) -> bytes:
+    """What `symdsl data` prints, from the content of an inspection."""
+    from symdsl.render import data_tables
+
+    return _table_bytes(data_tables(content))
 
 
 def _network_table(spec: Spec) -> bytes:

@@ -104,7 +104,7 @@ def lines(text: str) -> list[str]:
 def test_help_names_every_command() -> None:
     shown = call("--help")
     assert shown.exit_code == 0
-    for command in ("new", "check", "fmt", "explain", "compile", "search", "map", "show", "eval", "lsp"):
+    for command in ("new", "check", "fmt", "explain", "data", "compile", "search", "map", "show", "eval", "lsp"):
         assert f" {command} " in shown.stdout
 
 
@@ -130,6 +130,7 @@ def test_version() -> None:
         (["search", "tiny.sym", "--seeds", "1,2", "--seed", "3"], "exclude each other"),
         (["map", "tiny.sym", "--jobs", "2"], "give `--seeds` too"),
         (["compile", "tiny.sym", "--emit", "gif"], "--emit"),
+        (["data", "tiny.sym", "--out", "a.jpg"], "must be a PNG: name it `a.png`"),
         (["eval", "run", "--set", "search.epochs=3"], "must begin with `data`"),
         (["new", "../demo"], "must be letters"),
         (["new", "1st"], "must be letters"),
@@ -708,6 +709,47 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
+# data
+
+
+def test_data_are_described_and_drawn(tiny: Path) -> None:
+    done = call("data", tiny)
+    assert done.exit_code == 0
+    assert re.search(r"\|> standardize +training +48 +1x6x6 +0.000 +1.000", done.stdout)
+    assert re.search(r"\n ?2 +16 +\d+ +█{24}\n", done.stdout)
+    assert lines(done.stdout)[-1] == "pictures: runs/tiny/data.png"
+    assert Path("runs/tiny/data.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_data_as_json_with_pictures_elsewhere(tiny: Path) -> None:
+    done = call("data", tiny, "--json", "--out", "sheets/tiny.png", "--set", "data.classes=50", "--examples", "1")
+    content = json.loads(done.stdout)
+    assert (content["task"], content["classes"], len(content["labels"])) == ("classification", 50, 50)
+    assert done.stderr == "pictures: sheets/tiny.png\n"
+    assert not Path("runs").exists()
+    assert Path("sheets/tiny.png").exists()
+    assert (
+        "50 classes; examples of each: training 0 to 1, test 0 to 1"
+        in call("data", tiny, "--set", "data.classes=50").stdout
+    )
+
+
+def test_pictures_are_opened_on_request(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("click.launch", opened.append)
+    monkeypatch.setattr("rich_click.launch", opened.append)
+    call("data", tiny, "--open", "--out", "a.png")
+    assert opened == ["a.png"]
+
+
+def test_targets_are_described(tiny: Path) -> None:
+    x, y = np.zeros((6, 6, 6), np.float32), np.arange(6.0)
+    np.savez("a.npz", x_train=x, y_train=y, x_test=x, y_test=-y)
+    tiny.write_text(re.sub(r"data .*", 'data arrays("a.npz")', TINY))
+    shown = call("data", tiny).stdout
+    assert re.search(r"\n ?0 +training +2.5 +1.708 +0 +5 *\n +test +-2.5 +1.708 +-5 +-?0\n", shown)
+
+
 # Several seeds
 
 
@@ -773,7 +815,7 @@ def test_seeds_that_fail_end_with_3_after_the_table(tiny: Path, monkeypatch: pyt
     monkeypatch.setattr(runner.seeds.Task, "run", run)
     done = call("search", tiny, "--seeds", "1,2", "--out", "all", "--set", "width=1", "--device", "cpu")
     assert done.exit_code == 3
-    assert "seed 2 is failed: no room" in done.stdout
+    assert "seed 2 failed: no room" in done.stdout
     assert lines(done.stderr)[-1] == (
         "error: 1 of 2 seeds failed; when mended, go on with: "
         "symdsl search tiny.sym --set width=1 --device cpu --resume all"
@@ -790,7 +832,7 @@ def test_interrupted_seeds_say_how_to_go_on(tiny: Path, monkeypatch: pytest.Monk
     done = call("search", tiny, "--seeds", "3", "--out", "all")
     assert (done.exit_code, done.stdout) == (130, "")
     assert lines(done.stderr)[-1] == "interrupted; go on with: symdsl search tiny.sym --resume all"
-    assert "seed 711 is interrupted" in call("show", "all").stdout
+    assert "seed 711 was interrupted" in call("show", "all").stdout
     refused = call("show", "all", "--emit", "svg")
     assert (refused.exit_code, refused.stdout) == (3, "")
     assert "no seed is finished, there is nothing to draw yet" in refused.stderr

@@ -15,7 +15,7 @@ from symdsl.analysis.images import outline_of_images
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
 from symdsl.catalog.data import SOURCES, TRANSFORMS, Arguments, BadDataError, MisfitError, Outline
-from symdsl.catalog.signatures import Signature, Value
+from symdsl.catalog.signatures import Parameter, Quoted, Signature, Value
 from symdsl.language import ast
 
 
@@ -80,6 +80,22 @@ def trail(data: Data) -> tuple[Outline, ...]:
     for step in data.transforms:
         outlines.append(TRANSFORMS[step.name].apply(outlines[-1], dict(step.arguments)))
     return tuple(outlines)
+
+
+def written(step: Step) -> str:
+    """A step as a spec has it, without the arguments that are at their defaults."""
+    signature = (SOURCES.get(step.name) or TRANSFORMS[step.name]).signature
+    values = ((one, step.argument(one.name)) for one in signature.parameters)
+    given = [_written_argument(one, value) for one, value in values if value != one.default]
+    return f"{step.name}({', '.join(given)})" if given else step.name
+
+
+def _written_argument(parameter: Parameter, value: Value) -> str:
+    if isinstance(parameter.type, Quoted):
+        return f'{parameter.name} = "{value}"'
+    if isinstance(value, bool):
+        return parameter.name if value else f"{parameter.name} = false"
+    return f"{parameter.name} = {value:g}" if isinstance(value, float) else f"{parameter.name} = {value}"
 
 
 def source_outline(source: Step) -> Outline:

@@ -15,6 +15,8 @@ _LARGEST_COUNT = 10**9
 QUADRANTS = ("top left", "top right", "bottom left", "bottom right")
 """The quadrants as `label = both` numbers them."""
 
+_TEN = tuple("0123456789")
+
 Arguments = Mapping[str, Value]
 
 
@@ -97,7 +99,7 @@ def _whole(arguments: Arguments, name: str) -> int:
 
 def _digits(arguments: Arguments) -> Outline:
     size = _whole(arguments, "size")
-    return Outline(1, size, size, classes=10, train=1437, test=360)
+    return Outline(1, size, size, classes=10, train=1437, test=360, names=_TEN)
 
 
 def _synthetic(arguments: Arguments) -> Outline:
@@ -231,7 +233,7 @@ SOURCES: dict[str, Source] = {
         _published(
             "mnist",
             "70,000 handwritten digits of 28x28; 10,000 of them are test data",
-            Outline(1, 28, 28, classes=10, train=60_000, test=10_000),
+            Outline(1, 28, 28, classes=10, train=60_000, test=10_000, names=_TEN),
         ),
         _published(
             "fashion_mnist",

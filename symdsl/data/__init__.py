@@ -3,5 +3,6 @@
 from symdsl.data.augment import Augmentation
 from symdsl.data.loading import load
 from symdsl.data.records import Dataset, Examples, fingerprint
+from symdsl.data.report import Inspection, inspect
 
-__all__ = ["Augmentation", "Dataset", "Examples", "fingerprint", "load"]
+__all__ = ["Augmentation", "Dataset", "Examples", "Inspection", "fingerprint", "inspect", "load"]

@@ -28,8 +28,19 @@ def standardize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
     A channel that is constant over the training data is only shifted.
     """
-    mean, std = (values.float()[:, None, None] for values in _moments(dataset.train.x))
-    return _images(dataset, lambda x: (x - mean) / std)
+    x = dataset.train.x
+    mean, spread = moments(x)
+    spread[x.amax((0, 2, 3)) == x.amin((0, 2, 3))] = 1.0
+    shift, scale = (values.float()[:, None, None] for values in (mean, spread))
+    return _images(dataset, lambda x: (x - shift) / scale)
+
+
+def moments(x: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of every channel over examples and positions, float64 `[channel]`."""
+    positions = x[:, 0].numel()
+    mean = _channel_sum(x, lambda chunk: chunk) / positions
+    variance = _channel_sum(x, lambda chunk: (chunk - mean[:, None, None]).square()) / positions
+    return mean, variance.sqrt()
 
 
 def resize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
@@ -140,14 +151,6 @@ def _drawn(dataset: Dataset, streams: Streams, change: Callable[[Tensor, Generat
         train=evolve(train, x=change(train.x, streams("train"))),
         test=evolve(test, x=change(test.x, streams("test"))),
     )
-
-
-def _moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    positions = x[:, 0].numel()
-    mean = _channel_sum(x, lambda chunk: chunk) / positions
-    variance = _channel_sum(x, lambda chunk: (chunk - mean[:, None, None]).square()) / positions
-    variance[x.amax((0, 2, 3)) == x.amin((0, 2, 3))] = 1.0
-    return mean, variance.sqrt()
 
 
 def _channel_sum(x: Tensor, what: Callable[[Tensor], Tensor]) -> Tensor:

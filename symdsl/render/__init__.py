@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from symdsl.render.cells import table_text
+from symdsl.render.data import data_tables
 from symdsl.render.page import result_html, result_markdown
 from symdsl.render.seeds import seeds_table
 from symdsl.render.table import compile_table, result_table
@@ -19,6 +20,7 @@ __all__ = [
     "Format",
     "architecture",
     "compile_table",
+    "data_tables",
     "result_html",
     "result_markdown",
     "result_table",

@@ -68,7 +68,12 @@ def _others(content: Mapping[str, Any]) -> Iterator[str]:
     for one in content["seeds"]:
         if one["status"] != "finished":
             reason = f": {one['reason']}" if one["reason"] else ""
-            yield f"seed {one['seed']} is {_STATES[one['status']]}{reason}"
+            yield f"seed {one['seed']} {_STATES[one['status']]}{reason}"
 
 
-_STATES = {"waiting": "not begun", "running": "going on", "interrupted": "interrupted", "failed": "failed"}
+_STATES = {
+    "waiting": "has not begun",
+    "running": "is going on",
+    "interrupted": "was interrupted",
+    "failed": "failed",
+}

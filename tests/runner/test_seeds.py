@@ -107,7 +107,7 @@ def test_a_seed_that_fails_stops_no_other_and_is_tried_again(quick, tmp_path, mo
     ]
     assert found["finished"] == 1
     assert "seed 4 failed: no room" in watching.told
-    assert "seed 5 is failed: not finite" in (tmp_path / "seeds.txt").read_text()
+    assert "seed 5 failed: not finite" in (tmp_path / "seeds.txt").read_text()
     failing.clear()
     before = numbers(tmp_path / "seed-6")
     again = search_seeds(quick, device="cpu", resume=tmp_path)

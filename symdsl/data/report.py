@@ -1,0 +1,94 @@
+"""What the data of a spec look like in numbers, after each of their steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+from torch import Tensor
+
+from symdsl.analysis.dataset import trail, written
+from symdsl.catalog.data import Outline
+from symdsl.data.loading import stages
+from symdsl.data.records import Dataset, Examples
+from symdsl.data.sheet import sheet
+from symdsl.data.transforms import moments
+
+if TYPE_CHECKING:
+    from symdsl.spec import Spec
+
+
+@attrs.frozen(eq=False)
+class Inspection:
+    """What there is to say about data as a network sees them.
+
+    Attributes:
+        content: plain values: `task`, `classes`, `names`, `steps` (each with the examples, shape, mean and spread per
+            channel after it), and how often each of `labels` occurs or how the `targets` are spread.
+        picture: a PNG file with examples of each class.
+    """
+
+    content: dict[str, Any]
+    picture: bytes
+
+
+def inspect(spec: Spec, seed: int | None = None, examples: int = 8) -> Inspection:
+    """Loads the data of a spec and looks at them after every step.
+
+    Args:
+        spec: the spec.
+        seed: of what is drawn at random; by default the spec's.
+        examples: training examples of each class in the picture.
+
+    Raises:
+        RunError: they cannot be read or are not what the spec says.
+    """
+    data, seed = spec.facts.data, spec.facts.search.seed if seed is None else seed
+    steps = []
+    for step, dataset in stages(data, seed):
+        steps.append({"step": written(step), **_part("train", dataset.train), **_part("test", dataset.test)})
+    outline = trail(data)[-1]
+    head = {"task": data.task, "classes": data.classes, "names": list(outline.names), "steps": steps}
+    content = head | _OUTCOMES[data.task](dataset, outline)
+    return Inspection(content, sheet(dataset, data, outline.names, examples, seed))
+
+
+def _part(name: str, examples: Examples) -> dict[str, Any]:
+    mean, spread = moments(examples.x)
+    figures = {"examples": len(examples), "shape": list(examples.x.shape[1:])}
+    return {name: figures | {"mean": mean.tolist(), "spread": spread.tolist()}}
+
+
+def _labels(dataset: Dataset, outline: Outline) -> dict[str, Any]:
+    counts = [part.y.bincount(minlength=outline.classes).tolist() for part in (dataset.train, dataset.test)]
+    names = outline.names or [str(label) for label in range(outline.classes)]
+    return {
+        "labels": [
+            {"label": label, "name": name, "train": train, "test": test}
+            for label, (name, train, test) in enumerate(zip(names, *counts, strict=True))
+        ]
+    }
+
+
+def _targets(dataset: Dataset, outline: Outline) -> dict[str, Any]:
+    parts: Sequence[tuple[str, Tensor]] = (("train", dataset.train.y), ("test", dataset.test.y))
+    return {
+        "targets": [
+            {"target": target, **{name: _spread(y[:, target]) for name, y in parts}}
+            for target in range(outline.classes)
+        ]
+    }
+
+
+def _spread(values: Tensor) -> dict[str, float]:
+    exact = values.double()
+    return {
+        "mean": float(exact.mean()),
+        "spread": float(exact.std(correction=0)),
+        "min": float(exact.min()),
+        "max": float(exact.max()),
+    }
+
+
+_OUTCOMES = {"classification": _labels, "regression": _targets}

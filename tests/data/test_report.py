@@ -1,0 +1,148 @@
+"""What is said about data, and the sheet of pictures."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from data.by_hand import facts, step, synthetic
+from symdsl.analysis.dataset import written
+from symdsl.data import Dataset, Examples, inspect, load
+from symdsl.data.sheet import MOST_ROWS, sheet
+from symdsl.spec import parse
+
+NETWORK = "\nnetwork n {{ input image({}, {}, {})\nflatten\nlayer h: FC -> classes }}"
+PLACED = "data synthetic(channels = 2, size = 4, classes = 3, train = 30, test = 9) |> quadrants(both, copies = 2)"
+
+
+def picture(content: bytes) -> Image.Image:
+    image = Image.open(io.BytesIO(content))
+    assert image.format == "PNG"
+    return image
+
+
+def grey(value: float, count: int = 1, channels: int = 1) -> torch.Tensor:
+    return torch.full((count, channels, 2, 4), value)
+
+
+def common(image: Image.Image) -> set[tuple[int, ...]]:
+    """The colours of more than 500 pixels: those of the paper and of pictures, not of letters."""
+    colours, counts = np.unique(np.asarray(image).reshape(-1, 3), axis=0, return_counts=True)
+    return {tuple(colour.tolist()) for colour, count in zip(colours, counts, strict=True) if count > 500}
+
+
+def labelled(x: torch.Tensor, y: list[int]) -> Examples:
+    return Examples(x, torch.tensor(y))
+
+
+def test_every_step_is_counted_and_measured() -> None:
+    spec = parse(PLACED + " |> standardize" + NETWORK.format(2, 8, 8))
+    content = inspect(spec).content
+    assert [one["step"] for one in content["steps"]] == [
+        "synthetic(channels = 2, size = 4, classes = 3, train = 30, test = 9)",
+        "quadrants(label = both, copies = 2)",
+        "standardize",
+    ]
+    assert [one["train"]["examples"] for one in content["steps"]] == [30, 60, 60]
+    assert [one["test"]["shape"] for one in content["steps"]] == [[2, 4, 4], [2, 8, 8], [2, 8, 8]]
+    before = load(parse(PLACED + NETWORK.format(2, 8, 8))).train.x.double()
+    assert content["steps"][1]["train"]["mean"] == pytest.approx(before.mean((0, 2, 3)).tolist())
+    assert content["steps"][1]["train"]["spread"] == pytest.approx(before.std((0, 2, 3), correction=0).tolist())
+    assert content["steps"][2]["train"]["mean"] == pytest.approx([0, 0], abs=1e-6)
+
+
+def test_labels_are_counted_by_name() -> None:
+    spec = parse("data digits |> quadrants(both)" + NETWORK.format(1, 16, 16))
+    labels, data = inspect(spec).content["labels"], load(spec)
+    assert (labels[13]["label"], labels[13]["name"]) == (13, "3, top right")
+    assert [one["train"] for one in labels] == data.train.y.bincount().tolist()
+    assert [one["test"] for one in labels] == data.test.y.bincount().tolist()
+
+
+def test_the_seed_is_the_spec_s_unless_given() -> None:
+    spec = parse(PLACED + NETWORK.format(2, 8, 8))
+    first, again, other = inspect(spec), inspect(spec, spec.facts.search.seed), inspect(spec, 5)
+    assert (first.content, first.picture) == (again.content, again.picture)
+    assert first.picture != other.picture
+
+
+def test_targets_are_described(tmp_path: Path) -> None:
+    x, y = np.zeros((20, 3, 3), np.float32), np.stack([np.arange(20.0), -np.ones(20)], 1)
+    np.savez(tmp_path / "a.npz", x_train=x, y_train=y, x_test=x[:2], y_test=y[:2])
+    found = inspect(parse(f'data arrays("{tmp_path}/a.npz")' + NETWORK.format(1, 3, 3)))
+    first, second = found.content["targets"]
+    assert first["train"] == {"mean": 9.5, "spread": pytest.approx(np.arange(20).std()), "min": 0, "max": 19}
+    assert second["test"] == {"mean": -1, "spread": 0, "min": -1, "max": -1}
+    assert picture(found.picture).width > 100
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (step("mnist", root="~/data", download=False), "mnist"),
+        (step("mnist", root="/x", download=True), 'mnist(root = "/x", download)'),
+        (step("augment", flip=True, shift=4), "augment(flip)"),
+        (step("rotate", degrees=22.5), "rotate(degrees = 22.5)"),
+        (step("quadrants", label="both", copies=4), "quadrants(label = both)"),
+    ],
+)
+def test_a_step_is_written_without_its_defaults(one: object, text: str) -> None:
+    assert written(one) == text  # type: ignore[arg-type]
+
+
+def test_a_sheet_has_a_row_for_each_class_and_one_scale() -> None:
+    train = labelled(torch.cat((grey(-1), grey(3))), [0, 1])
+    data = facts(step("digits", size=8), shape=(1, 2, 4), classes=2)
+    image = picture(sheet(Dataset(train, labelled(grey(1), [1]), "classification"), data, ("a", "b"), 3, 0))
+    assert common(image) == {(255, 255, 255), (0, 0, 0), (128, 128, 128)}
+
+
+def test_three_channels_are_colours_and_of_others_the_first_is_shown() -> None:
+    for channels, expected in ((3, (255, 0, 0)), (2, (0, 0, 0))):
+        x = torch.zeros(2, channels, 2, 4)
+        x[1, 0] = 1
+        part = labelled(x, [0, 1])
+        data = facts(step("digits", size=8), shape=(channels, 2, 4), classes=2)
+        image = picture(sheet(Dataset(part, part, "classification"), data, (), 1, 0))
+        assert common(image) == {(255, 255, 255), (0, 0, 0), expected}
+
+
+def test_training_examples_are_shown_augmented_and_test_examples_are_not() -> None:
+    source = facts(step("digits", size=8), shape=(1, 2, 4), classes=2)
+    augmented = facts(source.source, step("augment", flip=False, shift=1), shape=(1, 2, 4), classes=2)
+    part = labelled(torch.cat((grey(0.5, 8), grey(1, 8))), [0] * 8 + [1] * 8)
+    plain = labelled(torch.zeros(2, 1, 2, 4), [0, 1])
+    shown = [picture(sheet(Dataset(part, plain, "classification"), data, (), 8, 0)) for data in (source, augmented)]
+    plain_dark, augmented_dark = (int((np.asarray(image) == 0).all(2).sum()) for image in shown)
+    assert augmented_dark > plain_dark > 0
+
+
+def test_many_classes_are_shown_in_part() -> None:
+    y = list(range(100))
+    part = labelled(torch.rand(100, 1, 2, 4), y)
+    data = facts(step("digits", size=8), shape=(1, 2, 4), classes=100)
+    tall = picture(sheet(Dataset(part, part, "classification"), data, (), 1, 0)).height
+    some = part[:10]
+    few = picture(sheet(Dataset(some, some, "classification"), data, (), 1, 0)).height
+    assert tall - few == (MOST_ROWS - 10) * (20 + 4)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 1, 300), (3, 500, 200)])
+def test_pictures_of_any_size_fit(shape: tuple[int, int, int]) -> None:
+    part = labelled(torch.rand(2, *shape), [0, 1])
+    data = facts(step("digits", size=8), shape=shape, classes=2)
+    image = picture(sheet(Dataset(part, part, "classification"), data, (), 1, 0))
+    assert 60 < image.height < 400
+
+
+def test_looking_changes_nothing() -> None:
+    spec = parse("data digits |> standardize" + NETWORK.format(1, 8, 8))
+    before = load(spec).train.x
+    inspect(spec)
+    assert torch.equal(load(spec).train.x, before)
+    assert load(synthetic()).train.x.shape[1:] == (2, 7, 7)
