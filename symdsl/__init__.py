@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from symdsl import data, laplace, render
     from symdsl.diagnostics import NumericalError, RunError, SpecError
     from symdsl.lowering import compile
-    from symdsl.runner import search
+    from symdsl.runner import search, search_seeds
     from symdsl.spec import Spec, load, parse
 
 __version__ = "0.1.0"
@@ -29,6 +29,7 @@ __all__ = [
     "parse",
     "render",
     "search",
+    "search_seeds",
 ]
 
 _HOMES = {
@@ -40,6 +41,7 @@ _HOMES = {
     "load": "spec",
     "parse": "spec",
     "search": "runner",
+    "search_seeds": "runner",
 }
 _SUBPACKAGES = ("data", "laplace", "render")
 

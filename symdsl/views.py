@@ -106,16 +106,13 @@ def _seeds_json(folder: SeedsFolder) -> bytes:
 
 def _seeds_picture(format: Format) -> Callable[[SeedsFolder], bytes]:
     def view(folder: SeedsFolder) -> bytes:
-        from symdsl.render import architecture
+        from symdsl.render import mean_architecture
         from symdsl.runs import RunFolder
 
         finished = folder.finished()
         if not finished:
             raise RunError(f"{folder.path}: no seed is finished, there is nothing to draw yet")
-        content = folder.content()
-        accuracy = content["metrics"].get("test.accuracy", {"mean": None})["mean"]
-        mean = content | {"test": {"accuracy": accuracy}}
-        return architecture(_graph(RunFolder.view(folder.run(finished[0]))), mean, format)
+        return mean_architecture(_graph(RunFolder.view(folder.run(finished[0]))), folder.content(), format)
 
     return view
 

@@ -21,6 +21,7 @@ __all__ = [
     "architecture",
     "compile_table",
     "data_tables",
+    "mean_architecture",
     "result_html",
     "result_markdown",
     "result_table",
@@ -47,3 +48,15 @@ def architecture(graph: nx.DiGraph[str], result: Mapping[str, Any] | None, forma
     from symdsl.render.image import render
 
     return render(architecture_dot(graph, result), format)
+
+
+def mean_architecture(graph: nx.DiGraph[str], content: Mapping[str, Any], format: Format) -> bytes:
+    """The picture of a network with mean shares over several seeds; see `architecture`.
+
+    Args:
+        graph: the network.
+        content: the parsed `seeds.json`.
+        format: as in `architecture`.
+    """
+    accuracy = content["metrics"].get("test.accuracy", {"mean": None})["mean"]
+    return architecture(graph, {**content, "test": {"accuracy": accuracy}}, format)

@@ -44,6 +44,11 @@ class SeedsResult:
     def __getitem__(self, key: str) -> Any:
         return self.content[key]
 
+    def _repr_svg_(self) -> str | None:
+        if not self.content["finished"]:
+            return None
+        return render.mean_architecture(self.spec.graph(), self.content, "svg").decode()
+
 
 def search_seeds(
     spec: Spec,

@@ -86,6 +86,7 @@ def test_the_summary_is_that_of_the_results(quick, tmp_path):
     assert (conv["kind"], conv["relative"]) == ("CONV", pytest.approx(statistics.fmean(shares)))
     assert conv["chosen"] == sum(one["layers"][1]["chosen"] == "CONV" for one in results)
     assert read(tmp_path, "seeds.json") == json.loads(json.dumps(found.content))
+    assert "learned structure" in found._repr_svg_()
     assert "3 of 3 seeds finished" in (tmp_path / "seeds.txt").read_text()
 
 
@@ -106,6 +107,7 @@ def test_a_seed_that_fails_stops_no_other_and_is_tried_again(quick, tmp_path, mo
         ("finished", None),
     ]
     assert found["finished"] == 1
+    assert runner.SeedsResult({"finished": 0}, tmp_path, quick)._repr_svg_() is None
     assert "seed 4 failed: no room" in watching.told
     assert "seed 5 failed: not finite" in (tmp_path / "seeds.txt").read_text()
     failing.clear()
