@@ -29,6 +29,11 @@ class Group:
         return len(self.elements)
 
     @property
+    def moves(self) -> str:
+        """Its movements in a few words."""
+        return " and ".join(self.movements)
+
+    @property
     def needs_square(self) -> bool:
         """Whether some element swaps rows and columns, so that only square maps can be acted on."""
         return any(map(_swaps, self.elements))
