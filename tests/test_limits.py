@@ -6,7 +6,7 @@ from pathlib import Path
 
 import attrs
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph.factory import SEARCH
@@ -23,41 +23,15 @@ from limits import (
 )
 from oracles.groups import ELEMENTS
 from oracles.records import Chain
-from symdsl.analysis.facts import Candidate, Data, Facts, Network, Shape, Step, Value
-from symdsl.analysis.kinds import KINDS, Site
-from symdsl.catalog.signatures import Choice
+from sites import candidates, sites
+from symdsl.analysis.facts import Candidate, Data, Facts, Network, Shape, Step
+from symdsl.analysis.kinds import Site
 from symdsl.graph import build, strict_symmetry
 from symdsl.spec import load
 
 ROOT = Path(__file__).parent.parent
 WHOLE = [path for path in sorted((ROOT / "specs").rglob("*.sym")) if path.parent.name != "blocks"]
 WHOLE += [ROOT / "tests" / "fixtures" / "good" / "groups.sym"]
-
-
-@st.composite
-def sites(draw: st.DrawFn) -> Site:
-    """A lifted map, odd or even, square or not, read with some stride."""
-    group, stride = draw(st.sampled_from(sorted(ELEMENTS))), draw(st.integers(1, 3))
-    height = stride * draw(st.integers(1, 4 // stride + 1))
-    width = draw(st.sampled_from([height, height, stride * draw(st.integers(1, 2))]))
-    reads = Shape(draw(st.integers(1, 2)), height, width, group)
-    return Site(reads, Shape(2, height // stride, width // stride, group))
-
-
-@st.composite
-def candidates(draw: st.DrawFn, site: Site, kernels: tuple[int, ...] = (1, 3, 5)) -> Candidate:
-    """A candidate of any built-in kind, with any of its words for arguments."""
-    kind = KINDS[draw(st.sampled_from(sorted(KINDS.built_in)))]
-    arguments: dict[str, Value] = {}
-    for one in kind.signature.parameters:
-        if one.name == "k":
-            arguments["k"] = draw(st.sampled_from(kernels))
-        elif isinstance(one.type, Choice):
-            arguments[one.name] = draw(st.sampled_from(one.type.options))
-    made = placed(kind.name, site, arguments)
-    assume(made is not None)
-    assert made is not None, "assumed"
-    return made
 
 
 @st.composite
