@@ -2,37 +2,59 @@
 
 from __future__ import annotations
 
-from hypothesis import assume
+from collections.abc import Mapping
+
 from hypothesis import strategies as st
 
 from limits import placed
 from oracles.groups import ELEMENTS
 from symdsl.analysis.facts import Candidate, Shape, Value
 from symdsl.analysis.kinds import KINDS, Site
-from symdsl.catalog.signatures import Choice
+from symdsl.catalog.signatures import Choice, Parameter
+
+FORMS: dict[str, tuple[str, dict[str, Value]]] = {
+    name if not word else f"{name} {word}": (name, {"factor": word} if word else {})
+    for name in KINDS.built_in
+    for word in getattr(getattr(KINDS[name].signature.parameter("factor"), "type", None), "options", ("",))
+}
+"""Every built-in kind, and every factor of those that have some."""
 
 
 @st.composite
-def sites(draw: st.DrawFn, largest: int = 5) -> Site:
-    """A plain or lifted map, odd or even, square or not, read with some stride, at most `largest` pixels high."""
-    group, stride = draw(st.sampled_from(sorted(ELEMENTS))), draw(st.integers(1, min(largest, 3)))
+def sites(draw: st.DrawFn, largest: int = 5, form: str = "FC") -> Site:
+    """A plain or lifted map, odd or even, square or not, at most `largest` pixels high, on which a kind can stand."""
+    stride = draw(st.integers(1, min(largest, 3)))
     height = stride * draw(st.integers(1, largest // stride))
     width = draw(st.sampled_from([height, height, stride * draw(st.integers(1, min(2, largest // stride)))]))
-    reads = Shape(draw(st.integers(1, 2)), height, width, group)
-    return Site(reads, Shape(2, height // stride, width // stride, group))
+    channels = draw(st.integers(1, 2))
+    options = [
+        Site(Shape(channels, height, width, group), Shape(2, height // stride, width // stride, group))
+        for group in ELEMENTS
+    ]
+    kind, fixed = FORMS[form]
+    return draw(st.sampled_from([site for site in options if placed(kind, site, {"k": 1, **fixed}) is not None]))
 
 
 @st.composite
-def candidates(draw: st.DrawFn, site: Site, kernels: tuple[int, ...] = (1, 3, 5)) -> Candidate:
-    """A candidate of any built-in kind, with any of its words for arguments."""
-    kind = KINDS[draw(st.sampled_from(sorted(KINDS.built_in)))]
-    arguments: dict[str, Value] = {}
-    for one in kind.signature.parameters:
-        if one.name == "k":
-            arguments["k"] = draw(st.sampled_from(kernels))
-        elif isinstance(one.type, Choice):
-            arguments[one.name] = draw(st.sampled_from(one.type.options))
-    made = placed(kind.name, site, arguments)
-    assume(made is not None)
-    assert made is not None, "assumed"
+def candidates(draw: st.DrawFn, site: Site, kernels: tuple[int, ...] = (1, 3, 5), form: str = "") -> Candidate:
+    """A candidate of a kind, or of any that can stand there, with any of its words for arguments."""
+    fitting = [one for one, (kind, fixed) in FORMS.items() if placed(kind, site, {"k": 1, **fixed}) is not None]
+    kind, fixed = FORMS[form or draw(st.sampled_from(fitting))]
+    arguments: dict[str, Value] = dict(fixed)
+    for one in KINDS[kind].signature.parameters:
+        value = None if one.name in fixed else draw(_value(one, kind, site, arguments, kernels))
+        if value is not None:
+            arguments[one.name] = value
+    made = placed(kind, site, arguments)
+    assert made is not None, f"{kind} with {arguments} was tried at {site}"
     return made
+
+
+@st.composite
+def _value(
+    draw: st.DrawFn, one: Parameter, kind: str, site: Site, given: Mapping[str, Value], kernels: tuple[int, ...]
+) -> Value | None:
+    """A value that an argument can have at a site; nothing for its default."""
+    options = {"k": kernels}.get(one.name, one.type.options if isinstance(one.type, Choice) else ())
+    fitting = [value for value in options if placed(kind, site, {"k": 1, **given, one.name: value}) is not None]
+    return draw(st.sampled_from(fitting or [1])) if one.name == "k" or fitting else None

@@ -23,7 +23,7 @@ from limits import (
 )
 from oracles.groups import ELEMENTS
 from oracles.records import Chain
-from sites import candidates, sites
+from sites import FORMS, candidates, sites
 from symdsl.analysis.facts import Candidate, Data, Facts, Network, Shape, Step
 from symdsl.analysis.kinds import Site
 from symdsl.graph import build, strict_symmetry
@@ -35,16 +35,19 @@ WHOLE += [ROOT / "tests" / "fixtures" / "good" / "groups.sym"]
 
 
 @st.composite
-def layers(draw: st.DrawFn, most: int) -> tuple[Site, list[Candidate]]:
-    site = draw(sites())
-    found = draw(st.lists(candidates(site), min_size=1, max_size=most, unique_by=lambda one: one.name))
-    return site, found
+def layers(draw: st.DrawFn, form: str, others: int) -> tuple[Site, list[Candidate]]:
+    """A map, a candidate of a kind, and up to so many of any other."""
+    site = draw(sites(form=form))
+    first = draw(candidates(site, form=form))
+    more = draw(st.lists(candidates(site), max_size=others, unique_by=lambda one: one.name))
+    return site, [first, *(one for one in more if one.name != first.name)]
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
-@given(layers(most=1))
-def test_a_candidate_follows_what_it_says_and_nothing_else(layer: tuple[Site, list[Candidate]]) -> None:
-    site, (one,) = layer
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_a_candidate_follows_what_it_says_and_nothing_else(form: str, data: st.DataObject) -> None:
+    site, (one,) = data.draw(layers(form, others=0))
     module = relaxed(site, [one])
     assert_layer_follows(module, site, one.preserves)
     for word in movable(site.reads):
@@ -52,10 +55,11 @@ def test_a_candidate_follows_what_it_says_and_nothing_else(layer: tuple[Site, li
             assert_layer_breaks(module, site, word)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True)
-@given(layers(most=4))
-def test_a_layer_is_strict_once_the_paths_that_break_a_symmetry_are_zero(layer: tuple[Site, list[Candidate]]) -> None:
-    site, found = layer
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_a_layer_is_strict_once_the_paths_that_break_a_symmetry_are_zero(form: str, data: st.DataObject) -> None:
+    site, found = data.draw(layers(form, others=3))
     kept = found[0].preserves
     others = [one for one in found if not follows(one.preserves, kept)]
     module = relaxed(site, found)

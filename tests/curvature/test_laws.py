@@ -13,16 +13,17 @@ from oracles.comparison import assert_same
 from oracles.dense import dense_factors, dense_ggn
 from oracles.naive import Naive
 from oracles.records import Chain, candidate
-from sites import candidates, sites
+from sites import FORMS, candidates, sites
 from symdsl.analysis.facts import Candidate, Layer, Node, Shape
 from symdsl.analysis.kinds import Site
 from symdsl.curvature import Categorical, Curvature, Exact, Gaussian, estimate
 from symdsl.nn import Network
 
+Nodes = tuple[Node, ...]
 SHARINGS = ["expand", "reduce"]
 
 
-def network(site: Site, found: list[Candidate], end: str = "flatten") -> tuple[Node, ...]:
+def network(site: Site, found: list[Candidate], end: str = "flatten") -> Nodes:
     """A layer of these candidates on a lifted image, and a head."""
     chain = Chain(site.reads.channels, site.reads.height, site.reads.width)
     chain = chain.lift(site.reads.group) if site.reads.group != "trivial" else chain
@@ -62,15 +63,19 @@ def curvature(
 
 
 @st.composite
-def networks(draw: st.DrawFn, largest: int, kernels: tuple[int, ...], most: int) -> tuple[Node, ...]:
-    site = draw(sites(largest))
-    found = draw(st.lists(candidates(site, kernels), min_size=1, max_size=most, unique_by=lambda one: one.name))
-    return network(site, found)
+def networks(draw: st.DrawFn, form: str, largest: int, kernels: tuple[int, ...] = (1, 3), others: int = 0) -> Nodes:
+    """A layer with a candidate of a kind, and up to so many of any other."""
+    site = draw(sites(largest, form))
+    first = draw(candidates(site, kernels, form))
+    more = draw(st.lists(candidates(site, kernels), max_size=others, unique_by=lambda one: one.name))
+    return network(site, [first, *(one for one in more if one.name != first.name)])
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(networks(largest=4, kernels=(1, 3, 5), most=3), st.integers(1, 4), st.sampled_from(SHARINGS))
-def test_splitting_a_batch_never_changes_a_factor(nodes: tuple[Node, ...], batch: int, sharing: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(data=st.data(), batch=st.integers(1, 4), sharing=st.sampled_from(SHARINGS))
+def test_splitting_a_batch_never_changes_a_factor(form: str, data: st.DataObject, batch: int, sharing: str) -> None:
+    nodes = data.draw(networks(form, 4, (1, 3, 5), others=1))
     net, x = built(nodes), noise(5, nodes[0].out_shape)
     whole, split = curvature(net, x, sharing), curvature(net, x, sharing, batch)
     assert whole.blocks.keys() == split.blocks.keys() == net.tensors().keys()
@@ -79,9 +84,11 @@ def test_splitting_a_batch_never_changes_a_factor(nodes: tuple[Node, ...], batch
         assert_same(split.blocks[key].right, block.right)
 
 
-@settings(max_examples=40, deadline=None, derandomize=True)
-@given(networks(largest=3, kernels=(1, 3), most=2), st.sampled_from(SHARINGS))
-def test_every_factor_equals_its_definition(nodes: tuple[Node, ...], sharing: str) -> None:
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(data=st.data(), sharing=st.sampled_from(SHARINGS))
+def test_every_factor_equals_its_definition(form: str, data: st.DataObject, sharing: str) -> None:
+    nodes = data.draw(networks(form, 2))
     net, x = built(nodes), noise(2, nodes[0].out_shape)
     found = curvature(net, x, sharing).blocks
     for key, (left, right) in dense_factors(Naive(nodes, net.tensors()), x, "classification", sharing).items():
@@ -90,9 +97,11 @@ def test_every_factor_equals_its_definition(nodes: tuple[Node, ...], sharing: st
             assert_same(torch.block_diag(*found[key].right), right)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
-@given(networks(largest=3, kernels=(1, 3), most=3))
-def test_factors_have_the_sizes_that_the_records_say_and_are_semidefinite(nodes: tuple[Node, ...]) -> None:
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=10, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_factors_have_the_sizes_that_the_records_say_and_are_semidefinite(form: str, data: st.DataObject) -> None:
+    nodes = data.draw(networks(form, 3))
     net, x = built(nodes), noise(2, nodes[0].out_shape)
     for sharing in SHARINGS:
         found = curvature(net, x, sharing).blocks
