@@ -238,6 +238,8 @@ def assert_statement(nodes: Sequence[Node], symmetry: Symmetry) -> None:
 
 
 def _change(net: nn.Network, x: Tensor, word: str) -> float:
-    if word == TRANSLATIONS:
-        return max(difference(net(shifted(x, rows, columns)), net(x)) for rows, columns in ((1, 0), (0, 1), (2, 3)))
-    return difference(net(moved(x, GENERATORS[word])), net(x))
+    """How much a movement changes the output; of translations, the one of some that changes it most."""
+    shifts = [(1, 0), (0, 1), (2, 3), (3, 2), (4, 0), (0, 4)]
+    moves = [shifted(x, *shift) for shift in shifts] if word == TRANSLATIONS else [moved(x, GENERATORS[word])]
+    y, *found = net(torch.cat([x, *moves])).split(len(x))
+    return max(difference(one, y) for one in found)
