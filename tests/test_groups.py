@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +85,18 @@ def test_what_is_left_of_a_group_on_a_map_that_is_not_square(name: str, left: st
 
 def test_movements_have_different_matrices() -> None:
     assert len(set(MOVEMENTS.values())) == len(MOVEMENTS)
+
+
+PAGE = (Path(__file__).parent.parent / "docs" / "groups.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [name for name in GROUPS if name != "trivial"])
+def test_the_page_says_of_each_group_what_is_so(name: str) -> None:
+    group = GROUPS[name]
+    (row,) = (line.split("|")[2:-1] for line in PAGE.splitlines() if line.startswith(f"| `{name}` |"))
+    order, moves, within, maps = (cell.strip() for cell in row)
+    assert int(order) == group.order
+    assert moves.startswith(group.moves)
+    smaller = [subgroup.name for subgroup in group.subgroups()[1:-1]]
+    assert [part.strip("`") for part in within.split(", ") if part] == smaller
+    assert (maps == "square") == group.needs_square
