@@ -12,10 +12,10 @@ from torch import nn as torch_nn
 
 from symdsl import nn
 from symdsl.analysis import facts
-from symdsl.analysis.kinds import KINDS
+from symdsl.analysis.kinds import KINDS, anchor_count
 from symdsl.curvature import demand_handlers
 from symdsl.diagnostics import RunError
-from symdsl.groups import GROUPS
+from symdsl.groups import GROUPS, TRIVIAL, Group
 
 if TYPE_CHECKING:
     from symdsl.spec import Spec
@@ -58,11 +58,64 @@ def _group_conv(layer: facts.Layer, candidate: facts.Candidate, scale: float, ge
     return module(*channels, group, kernel, layer.stride, scale, generator, lifted)
 
 
+def _factored_group(
+    layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator
+) -> nn.Path:
+    order = layer.in_shape.order
+    return nn.FactoredFullyConnected(_grid(layer.in_shape), _grid(layer.out_shape), scale, generator, order)
+
+
+def _plan(candidate: facts.Candidate, sites: int) -> nn.BasisPlan:
+    arguments = dict(candidate.arguments)
+    return nn.BasisPlan(
+        anchor_count(arguments, sites),
+        moves=arguments["anchors"] == "learned",
+        scales=arguments["on"] == "lengthscale",
+    )
+
+
+def _sparse(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
+    return _sparse_over(GROUPS[TRIVIAL], layer, candidate, scale, generator)
+
+
+def _sparse_group(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
+    return _sparse_over(GROUPS[layer.in_shape.group], layer, candidate, scale, generator)
+
+
+def _sparse_over(
+    group: Group, layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator
+) -> nn.Path:
+    outer = _plan(candidate, group.order * layer.out_shape.positions)
+    inner = _plan(candidate, group.order * layer.in_shape.positions)
+    shapes = _grid(layer.in_shape), _grid(layer.out_shape)
+    return nn.SparseFullyConnected(*shapes, outer, inner, group, scale, generator)
+
+
+def _sparse_conv(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
+    kernel = cast(int, candidate.argument("k"))
+    planes = layer.in_shape.planes, layer.out_shape.planes
+    return nn.SparseConv(*planes, kernel, _plan(candidate, kernel**2), layer.stride, scale, generator)
+
+
+def _sparse_group_conv(
+    layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator
+) -> nn.Path:
+    group, kernel = GROUPS[layer.in_shape.group], cast(int, candidate.argument("k"))
+    plan = _plan(candidate, group.order * kernel**2)
+    channels = layer.in_shape.channels, layer.out_shape.channels
+    return nn.SparseGroupConv(*channels, group, kernel, plan, layer.stride, scale, generator)
+
+
 PATHS: dict[str, PathBuilder] = {
     "FC": _fully_connected,
     "CONV": _conv,
     "F-FC": _factored,
     "GCONV": _group_conv,
+    "S-FC": _sparse,
+    "S-CONV": _sparse_conv,
+    "F-GFC": _factored_group,
+    "S-GFC": _sparse_group,
+    "S-GCONV": _sparse_group_conv,
 }
 """How each built-in kind becomes a module."""
 
@@ -135,8 +188,10 @@ def _stages(
 
 
 def _relaxed(layer: facts.Layer, incoming: tuple[str, ...], generator: torch.Generator) -> nn.RelaxedLayer:
-    gain = nn.gain(incoming)
+    gain, mean = nn.gain(incoming), nn.mean_share(incoming)
     paths = {one.name: _path(layer, one, gain * one.init_scale, generator) for one in layer.candidates}
+    for path in paths.values():
+        path.expect_mean(mean)
     return nn.RelaxedLayer(paths, layer.out_shape.channels, layer.out_shape.order, layer.stride)
 
 

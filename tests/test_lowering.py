@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from oracles.records import Chain, candidate
+from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
+from symdsl.analysis.facts import Candidate, Layer, ParameterTensor
 from symdsl.analysis.kinds import KINDS
 from symdsl.curvature import HANDLERS
-from symdsl.spec import parse
+from symdsl.spec import Spec, parse
 
 PAGES = Path(__file__).parent.parent / "docs" / "kinds"
 SPEC = """
@@ -42,11 +43,15 @@ def test_a_layer_starts_with_the_mean_of_its_candidates_variances(scales: tuple[
     assert second_moment(*scales) == pytest.approx(expected, rel=0.15)
 
 
+def _made_by_hand(name: str) -> Candidate:
+    return sparse(name) if name.startswith("S-") else candidate(name)
+
+
 def test_every_kind_has_a_module_a_handler_and_a_page() -> None:
     assert lowering.PATHS.keys() == KINDS.keys()
     assert {path.stem for path in PAGES.glob("*.md")} == {name.lower() for name in KINDS}
     for name in KINDS:
-        net = lowering.build(tuple(Chain(1, 4, 4).lift("p4").layer(candidate(name), channels=2).nodes), 0)
+        net = lowering.build(tuple(Chain(1, 4, 4).lift("p4").layer(_made_by_hand(name), channels=2).nodes), 0)
         for _, layer in net.layers():
             assert all(type(path) in HANDLERS for path in layer.paths.values())
 
@@ -60,27 +65,43 @@ def test_a_graph_lowers_to_the_network_of_its_spec() -> None:
     assert lowering.compile(spec)(torch.zeros(5, 1, 4, 4)).shape == (5, 3)
 
 
-def test_parameters_have_the_shapes_that_the_records_say() -> None:
-    spec = parse(SPEC)
-    tensors = lowering.compile(spec).tensors()
-    layers = {node.name: node for node in spec.facts.network.nodes if hasattr(node, "candidates")}
-    expected = {
-        f"{name}.{one.name}.{tensor.name}": tensor.shape
-        for name, layer in layers.items()
-        for one in layer.candidates
-        for tensor in one.tensors
-    }
-    assert {key: tuple(value.shape) for key, value in tensors.items() if not key.endswith(".bias")} == expected
+EVERY = (
+    "FC + F-FC + CONV(3) + GCONV(3) + GCONV(3, factor = pointwise) + F-GFC",
+    "S-FC + S-CONV(3) + S-GFC + S-GCONV(3)",
+    "S-FC(learned) + S-CONV(3, learned) + S-GFC(learned) + S-GCONV(3, learned)",
+    "S-FC(on = lengthscale) + S-CONV(3, on = lengthscale) + S-GFC(on = lengthscale) + S-GCONV(3, on = lengthscale)",
+    "S-FC(learned, lengthscale, 3) + S-CONV(3, learned, lengthscale, 4) + S-GFC(sparsity = 1) + S-GCONV(1)",
+)
 
 
-def test_the_factors_have_the_sizes_that_the_records_say() -> None:
-    from symdsl.curvature import Categorical, Exact, estimate
-
-    spec = parse(
+def every(candidates: str) -> Spec:
+    """A strided layer of these candidates on a lifted map."""
+    return parse(
         SPEC.replace("input image(channels, 4, 4)", "input image(channels, 4, 4)\n  lift p4")
-        .replace("F-FC + CONV(3)", "FC + F-FC + CONV(3) + GCONV(3) + GCONV(3, factor = pointwise)")
+        .replace("F-FC + CONV(3) -> 2", f"{candidates} -> 2 stride 2")
         .replace("  flatten", "  project max\n  flatten")
     )
+
+
+def recorded(spec: Spec) -> dict[str, ParameterTensor]:
+    layers = [node for node in spec.facts.network.nodes if isinstance(node, Layer)]
+    found = [(layer.name, one.name, tensor) for layer in layers for one in layer.candidates for tensor in one.tensors]
+    return {f"{layer}.{one}.{tensor.name}": tensor for layer, one, tensor in found}
+
+
+@pytest.mark.parametrize("candidates", EVERY)
+def test_parameters_have_the_shapes_that_the_records_say(candidates: str) -> None:
+    spec = every(candidates)
+    found = {key: tuple(value.shape) for key, value in lowering.compile(spec).tensors().items()}
+    expected = {key: tensor.shape for key, tensor in recorded(spec).items()}
+    assert {key: shape for key, shape in found.items() if not key.endswith(".bias")} == expected
+
+
+@pytest.mark.parametrize("candidates", EVERY)
+def test_the_factors_have_the_sizes_that_the_records_say(candidates: str) -> None:
+    from symdsl.curvature import Categorical, Exact, estimate
+
+    spec = every(candidates)
     blocks = estimate(
         lowering.compile(spec),
         torch.randn(2, 1, 4, 4, generator=torch.Generator().manual_seed(0)),
@@ -89,9 +110,6 @@ def test_the_factors_have_the_sizes_that_the_records_say() -> None:
         Exact(),
         torch.Generator(),
     ).blocks
-    for layer in (node for node in spec.facts.network.nodes if hasattr(node, "candidates")):
-        for one in layer.candidates:
-            for tensor in one.tensors:
-                block = blocks[f"{layer.name}.{one.name}.{tensor.name}"]
-                assert block.left.shape == (tensor.left.blocks, tensor.left.side, tensor.left.side)
-                assert block.right.shape == (tensor.right.blocks, tensor.right.side, tensor.right.side)
+    for key, tensor in recorded(spec).items():
+        assert blocks[key].left.shape == (tensor.left.blocks, tensor.left.side, tensor.left.side)
+        assert blocks[key].right.shape == (tensor.right.blocks, tensor.right.side, tensor.right.side)

@@ -201,7 +201,7 @@ def _candidate(
 ) -> Candidate:
     site = layer.site
     tensors = tuple(
-        ParameterTensor(one.name, one.shape, one.left, one.right, rules.of(layer, draft, one.name))
+        ParameterTensor(one.name, one.shape, one.left, one.right, rules.of(layer, draft, one))
         for one in draft.kind.tensors(site, draft.arguments)
     )
     return Candidate(

@@ -11,7 +11,7 @@ import attrs
 from symdsl.analysis.drafts import CandidateDraft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate, given
 from symdsl.analysis.facts import Prior
-from symdsl.analysis.kinds import KINDS, Arguments, completed, label
+from symdsl.analysis.kinds import KINDS, Arguments, Tensor, completed, label
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
 from symdsl.analysis.values import Applied, describe
@@ -22,6 +22,7 @@ from symdsl.language import ast
 BIAS = "bias"
 _PAIRS = "priors for layers"
 DEFAULT = Prior(precision=1.0, learned=True)
+UNIT = Prior(precision=1.0, learned=False)
 
 _TO_PRECISION = {
     "precision": lambda value: value,
@@ -63,6 +64,11 @@ class Reach:
     rule: ast.Rule
     prior: Prior
     asked: Arguments | None
+
+    @property
+    def names_tensor(self) -> bool:
+        """Whether the rule is for some tensors of a candidate, not for all."""
+        return len(self.rule.selector) == 3 and self.rule.selector[2].text != "*"
 
     def specificity(self) -> tuple[int, int]:
         """How much is spelt out.
@@ -123,9 +129,12 @@ class Rules:
             name = reach.rule.selector[0].text
             (self._wild if "*" in name else self._named.setdefault(name, [])).append(index)
 
-    def of(self, layer: LayerDraft, candidate: CandidateDraft, tensor: str) -> Prior:
+    def of(self, layer: LayerDraft, candidate: CandidateDraft, tensor: Tensor) -> Prior:
         """The prior of a candidate's tensor."""
-        found = self._best(layer, candidate.kind.name, candidate.arguments, tensor)
+        if tensor.unit_prior:
+            self._check_unit(layer, candidate, tensor.name)
+            return UNIT
+        found = self._best(layer, candidate.kind.name, candidate.arguments, tensor.name)
         return candidate.prior or found or DEFAULT
 
     def of_bias(self, layer: LayerDraft) -> Prior:
@@ -141,10 +150,28 @@ class Rules:
                 return
             self._report_idle(reach, walked)
 
-    def _best(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> Prior | None:
+    def _hits(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> list[int]:
         about = self._about(layer.name)
         hits = [index for index in about if self.reaches[index].hits(layer, candidate, arguments, tensor)]
         self.hit.update(hits)
+        return hits
+
+    def _check_unit(self, layer: LayerDraft, candidate: CandidateDraft, tensor: str) -> None:
+        """Report rules that ask for another prior of this very tensor; those for a whole candidate leave it out."""
+        for index in self._hits(layer, candidate.kind.name, candidate.arguments, tensor):
+            reach = self.reaches[index]
+            if reach.names_tensor and reach.prior != UNIT:
+                path = f"{layer.name}.{candidate.kind.name}"
+                self.scope.collector.report(
+                    "E504",
+                    reach.rule.place,
+                    f"`{path}.{tensor}` keeps a unit prior, because `on = lengthscale` learns that of the lengthscales",
+                    help=f"write it for `{path}`, or take `on = values`",
+                    notes=[(candidate.span, "the candidate")],
+                )
+
+    def _best(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> Prior | None:
+        hits = self._hits(layer, candidate, arguments, tensor)
         if not hits:
             return None
         highest = max(self.reaches[index].specificity() for index in hits)

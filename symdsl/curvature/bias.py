@@ -1,19 +1,19 @@
-"""The exact Gauss-Newton block of a layer's bias."""
+"""The gradient in a layer's bias."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 
-def bias_gradients(gradients: Tensor, order: int) -> Tensor:
-    """sum_n j j^T, j the gradient in the bias: summed over positions and group elements before the product.
+def bias_jacobian(gradients: Tensor, order: int) -> Tensor:
+    """The gradient of every example in the bias, summed over positions and group elements.
 
     Args:
         gradients: in the layer's output, `[n, C' |G|, row, column]`.
         order: |G|.
 
     Returns:
-        `[1, C', C']`.
+        `[n, C']`.
     """
-    j: Tensor = gradients.sum((2, 3)).unflatten(1, (-1, order)).sum(2)
-    return (j.T @ j).unsqueeze(0)
+    jacobian: Tensor = gradients.sum((2, 3)).unflatten(1, (-1, order)).sum(2)
+    return jacobian

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import attrs
 from torch import Tensor, nn
 
-from symdsl.curvature.bias import bias_gradients
+from symdsl.curvature.bias import bias_jacobian
 from symdsl.curvature.convolution import (
     patch_moment,
     plane_gradients,
@@ -41,6 +41,16 @@ from symdsl.curvature.group_convolution import (
     summed_group_inputs,
     summed_pointwise_inputs,
 )
+from symdsl.curvature.sparse import (
+    anchor_gradients,
+    filter_jacobian,
+    group_tap_gradients,
+    inner_jacobian,
+    outer_block,
+    outer_jacobian,
+    projected,
+    tap_gradients,
+)
 from symdsl.diagnostics import RunError
 from symdsl.nn import (
     BIAS,
@@ -53,6 +63,9 @@ from symdsl.nn import (
     PointwiseGroupConv,
     RelaxedLayer,
     SeparableGroupConv,
+    SparseConv,
+    SparseFullyConnected,
+    SparseGroupConv,
 )
 
 Sharing = Literal["expand", "reduce"]
@@ -92,6 +105,18 @@ class Handler:
         """The handler of a weight that is not shared between positions, for which expand and reduce agree."""
         factors = Factors(right, left)
         return cls(factors, factors)
+
+    @classmethod
+    def exact(cls, jacobian: Callable[[Any, Tensor, Tensor], Tensor]) -> Handler:
+        """The handler of a tensor so small that its whole Gauss-Newton block sum_n j j^T is formed.
+
+        Args:
+            jacobian: `(owner, inputs, gradients) -> [n, parameter]`: the gradient of every example in the tensor.
+        """
+        return cls.unshared(
+            right=lambda owner, inputs: inputs.new_full((1, 1, 1), len(inputs)),
+            left=lambda owner, inputs, gradients: outer_block(jacobian(owner, inputs, gradients)),
+        )
 
     def factors(self, sharing: Sharing) -> Factors:
         """The factors under one way of treating shared weights."""
@@ -139,7 +164,7 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
     FactoredFullyConnected: {
         "w1": Handler.unshared(
             right=lambda path, mixed: output_planes(mixed),
-            left=lambda path, mixed, gradients: position_gradients(gradients),
+            left=lambda path, mixed, gradients: position_gradients(gradients.reshape(len(mixed), len(path.w1), -1)),
         ),
         "w2": Handler.unshared(
             right=lambda path, inputs: input_planes(inputs),
@@ -162,11 +187,84 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
         "w1": _slotted(element_inputs, summed_element_inputs),
         "w2": _slotted(space_inputs, summed_space_inputs),
     },
+    SparseFullyConnected: {
+        "u1": Handler.unshared(
+            right=lambda path, mixed: output_planes(mixed),
+            left=lambda path, mixed, gradients: position_gradients(anchor_gradients(path, gradients)),
+        ),
+        "u2": Handler.unshared(
+            right=lambda path, read: input_planes(read @ path.phi2().T),
+            left=lambda path, read, gradients: mixed_gradients(gradients),
+        ),
+        "omega1": Handler.exact(
+            lambda path, mixed, gradients: outer_jacobian(
+                path, mixed, gradients, path.basis1.slopes_in_omega(path.omega1, path.anchors1)
+            )
+        ),
+        "omega2": Handler.exact(
+            lambda path, read, gradients: inner_jacobian(
+                path, read, gradients, path.basis2.slopes_in_omega(path.omega2, path.anchors2)
+            )
+        ),
+        "anchors1": Handler.exact(
+            lambda path, mixed, gradients: outer_jacobian(
+                path, mixed, gradients, path.basis1.slopes_in_anchors(path.omega1, path.anchors1)
+            )
+        ),
+        "anchors2": Handler.exact(
+            lambda path, read, gradients: inner_jacobian(
+                path, read, gradients, path.basis2.slopes_in_anchors(path.omega2, path.anchors2)
+            )
+        ),
+    },
+    SparseConv: {
+        "u": Handler(
+            expand=Factors(
+                right=lambda path, inputs: projected(
+                    patch_moment(inputs, path.kernel, path.stride).unsqueeze(0), path.phi()
+                ),
+                left=lambda path, inputs, gradients: plane_gradients(gradients),
+            ),
+            reduce=Factors(
+                right=lambda path, inputs: projected(summed_patch_moment(inputs, path.kernel, path.stride), path.phi()),
+                left=lambda path, inputs, gradients: summed_plane_gradients(gradients),
+            ),
+        ),
+        "omega": Handler.exact(
+            lambda path, inputs, gradients: filter_jacobian(
+                tap_gradients(path, inputs, gradients), path.basis.slopes_in_omega(path.omega, path.anchors)
+            )
+        ),
+        "anchors": Handler.exact(
+            lambda path, inputs, gradients: filter_jacobian(
+                tap_gradients(path, inputs, gradients), path.basis.slopes_in_anchors(path.omega, path.anchors)
+            )
+        ),
+    },
+    SparseGroupConv: {
+        "u": Handler(
+            expand=Factors(
+                right=lambda path, inputs: projected(group_inputs(path, inputs), path.phi()),
+                left=lambda path, inputs, gradients: group_gradients(path, gradients),
+            ),
+            reduce=Factors(
+                right=lambda path, inputs: projected(summed_group_inputs(path, inputs), path.phi()),
+                left=lambda path, inputs, gradients: summed_group_gradients(path, gradients),
+            ),
+        ),
+        "omega": Handler.exact(
+            lambda path, inputs, gradients: filter_jacobian(
+                group_tap_gradients(path, inputs, gradients), path.basis.slopes_in_omega(path.omega, path.anchors)
+            )
+        ),
+        "anchors": Handler.exact(
+            lambda path, inputs, gradients: filter_jacobian(
+                group_tap_gradients(path, inputs, gradients), path.basis.slopes_in_anchors(path.omega, path.anchors)
+            )
+        ),
+    },
     RelaxedLayer: {
-        BIAS: Handler.unshared(
-            right=lambda layer, inputs: inputs.new_full((1, 1, 1), len(inputs)),
-            left=lambda layer, inputs, gradients: bias_gradients(gradients, layer.order),
-        )
+        BIAS: Handler.exact(lambda layer, inputs, gradients: bias_jacobian(gradients, layer.order)),
     },
 }
 """Every handler by the module that owns the parameter and the parameter's name in it."""

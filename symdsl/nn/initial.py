@@ -18,12 +18,26 @@ def gain(activations: tuple[str, ...]) -> float:
     It is `E[f(z)^2] ** -0.5` for standard normal `z`, by quadrature: 1 for no activation and sqrt(2) for ReLU
     (He et al. 2015, eq. 10).
     """
+    return math.sqrt(1 / _moment(activations, 2))
+
+
+def mean_share(activations: tuple[str, ...]) -> float:
+    """E[f(z)] E[f(z)^2] ** -0.5 for standard normal `z`: the mean of the output of `activations` at unit second moment.
+
+    0 for no activation, and 0.56 for ReLU.
+    """
+    return _moment(activations, 1) * gain(activations)
+
+
+@cache
+def _moment(activations: tuple[str, ...], power: int) -> float:
+    """E[f(z)^power], by quadrature."""
     z = torch.linspace(-10, 10, 200_001, dtype=torch.float64)
     density = torch.exp(-0.5 * z.square()) / math.sqrt(2 * math.pi)
     value = z
     for name in activations:
         value = ACTIVATIONS[name](value)
-    return math.sqrt(1 / float(torch.trapezoid(density * value.square(), z)))
+    return float(torch.trapezoid(density * value**power, z))
 
 
 def normal_parameter(shape: tuple[int, ...], std: float, generator: torch.Generator | None) -> nn.Parameter:

@@ -39,3 +39,9 @@ class Path(nn.Module, ABC):
     def fine(self, x: Tensor) -> Tensor:
         """The map at stride 1, on the grid of `x`; only for paths that sample."""
         raise TypeError(f"{type(self).__name__} maps straight to the coarse grid")
+
+    def expect_mean(self, mean: float) -> None:
+        """Rescales the initial weights for inputs of that mean, at unit second moment: outputs keep their scale.
+
+        There is nothing to do where weights are independent: the second moment of the input alone counts then.
+        """

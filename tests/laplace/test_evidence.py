@@ -4,7 +4,7 @@ import attrs
 import pytest
 import torch
 
-from oracles.records import Chain, candidate
+from oracles.records import Chain, candidate, sparse
 from symdsl import laplace, lowering
 from symdsl.curvature import Exact, Kronecker
 from symdsl.data import Examples
@@ -75,13 +75,27 @@ def classifier(seed=0):
     return lowering.build(nodes, seed).double(), Examples(x, y)
 
 
+def sparse_classifier():
+    nodes = tuple(
+        Chain(1, 4, 4)
+        .layer(sparse("S-FC", anchors="learned", on="lengthscale"), sparse("S-CONV"), channels=2, activations=("relu",))
+        .layer(sparse("S-FC"), sparse("S-CONV", anchors="learned", on="lengthscale"), channels=2, stride=2)
+        .flatten()
+        .layer(FC, channels=3)
+        .nodes
+    )
+    _, data = classifier()
+    return lowering.build(nodes, 0).double(), data
+
+
 def at(approximation, key, log_precision):
     return approximation.log_evidence(dict(approximation.precisions) | {key: math.exp(log_precision)})
 
 
 @pytest.mark.parametrize("start", [1e-2, 1.0, 50.0])
-def test_the_gradient_is_the_numerical_derivative_in_log_precision(start):
-    net, data = classifier()
+@pytest.mark.parametrize("example", [classifier, sparse_classifier])
+def test_the_gradient_is_the_numerical_derivative_in_log_precision(start, example):
+    net, data = example()
     found = laplace.fit(net, data, precisions=dict.fromkeys(net.tensors(), start))
     step = 1e-4
     for key, slope in found.gradient().items():
@@ -90,8 +104,9 @@ def test_the_gradient_is_the_numerical_derivative_in_log_precision(start):
         assert slope == pytest.approx(numerical, rel=1e-6, abs=1e-6), key
 
 
-def test_the_evidence_is_the_formula_with_dense_blocks():
-    net, data = classifier()
+@pytest.mark.parametrize("example", [classifier, sparse_classifier])
+def test_the_evidence_is_the_formula_with_dense_blocks(example):
+    net, data = example()
     found = laplace.fit(net, data)
     logits = net(data.x).detach()
     expected = -torch.nn.functional.cross_entropy(logits, data.y, reduction="sum").double()

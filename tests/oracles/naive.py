@@ -12,6 +12,7 @@ from itertools import product
 import torch
 from torch import Tensor
 
+from oracles import sparse
 from oracles.groups import GroupRule, coset_planes
 from symdsl.analysis.facts import Candidate, Flatten, Layer, Lift, Node, Pool, Project
 
@@ -50,7 +51,7 @@ class Uses:
         return torch.stack(rows)
 
 
-class Naive:
+class Naive(sparse.SparseRules):
     """A network as records and parameters, evaluated on one example.
 
     Args:
@@ -99,7 +100,7 @@ class Naive:
         return y
 
     def _phase(self, layer: Layer, x: Tensor) -> tuple[int, int]:
-        moving = [one for one in layer.candidates if one.kind in ("CONV", "GCONV")]
+        moving = [one for one in layer.candidates if one.kind.endswith("CONV")]
         if layer.stride == 1 or not moving:
             return 0, 0
         height, width = x.shape[2:]
@@ -189,4 +190,9 @@ class Naive:
         return y[:, torch.argsort(planes.flatten())]
 
 
-RULES = {"FC": "fully_connected", "F-FC": "factored", "CONV": "convolution", "GCONV": "group_convolution"}
+RULES = {
+    "FC": "fully_connected",
+    "F-FC": "factored",
+    "CONV": "convolution",
+    "GCONV": "group_convolution",
+} | sparse.RULES

@@ -21,7 +21,7 @@ from symdsl.diagnostics import Span
 HERE = Span("test", 1, 1, 1, 1)
 UNIT = Prior(1.0, True)
 
-TENSORS = {"FC": ("w",), "CONV": ("w",), "F-FC": ("w1", "w2")}
+TENSORS = {"FC": ("w",), "CONV": ("w",), "F-FC": ("w1", "w2"), "F-GFC": ("w1", "w2")}
 FACTORS = {"full": ("w",), "pointwise": ("w",), "separable": ("w1", "w2"), "depthwise": ("w0", "w1", "w2")}
 
 
@@ -35,6 +35,15 @@ def candidate(
     side = FactorSize(1, 1)
     tensors = tuple(ParameterTensor(tensor, (), side, side, UNIT) for tensor in TENSORS.get(kind) or FACTORS[factor])
     return Candidate(name, kind, arguments, init_scale, tensors, (), 0, HERE)
+
+
+def sparse(kind: str, kernel: int = 3, anchors: str = "fixed", on: str = "values", sparsity: int = 2) -> Candidate:
+    """A candidate of a kind with basis functions; the torch side does not read its sizes."""
+    arguments = (("k", kernel), ("anchors", anchors), ("on", on), ("sparsity", sparsity))
+    side = FactorSize(1, 1)
+    values = ("u",) if kind.endswith("CONV") else ("u1", "u2")
+    tensors = tuple(ParameterTensor(tensor, (), side, side, UNIT) for tensor in values)
+    return Candidate(kind, kind, arguments if kind.endswith("CONV") else arguments[1:], 1.0, tensors, (), 0, HERE)
 
 
 class Chain:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from symdsl.analysis.facts import Value
 from symdsl.analysis.kinds.convolution import CONV, K, kernel_limit
-from symdsl.analysis.kinds.dense import FACTORED, FC
+from symdsl.analysis.kinds.dense import FACTORED, FACTORED_GROUP, FC
 from symdsl.analysis.kinds.group import GCONV
 from symdsl.analysis.kinds.record import TRANSLATIONS, Arguments, Kind, Refusal, Site, Tensor
+from symdsl.analysis.kinds.sparse import SPARSE, SPARSE_CONV, SPARSE_GROUP, SPARSE_GROUP_CONV, anchor_count
 from symdsl.analysis.kinds.table import ENTRY_POINT, KindTable
 from symdsl.catalog.signatures import Parameter, Real, Signature
 
@@ -23,13 +24,16 @@ __all__ = [
     "Refusal",
     "Site",
     "Tensor",
+    "anchor_count",
     "call_signature",
     "completed",
     "kernel_limit",
     "label",
 ]
 
-KINDS = KindTable((FC, CONV, FACTORED, GCONV))
+_BUILT_IN = (FC, CONV, FACTORED, GCONV, SPARSE, SPARSE_CONV, FACTORED_GROUP, SPARSE_GROUP, SPARSE_GROUP_CONV)
+
+KINDS = KindTable(_BUILT_IN)
 """Every kind by name, those of installed packages included."""
 
 INIT_SCALE = Parameter(

@@ -29,12 +29,21 @@ class Site:
 
 @attrs.frozen
 class Tensor:
-    """A parameter tensor and the sizes of its curvature factors, as in `facts.ParameterTensor`."""
+    """A parameter tensor and the sizes of its curvature factors, as in `facts.ParameterTensor`.
+
+    Attributes:
+        name: the path's own name for it.
+        shape: the tensor's shape.
+        left: size of the output-gradient factor G.
+        right: size of the input factor A.
+        unit_prior: whether its prior is always N(0, 1), because the kind learns the prior of another tensor instead.
+    """
 
     name: str
     shape: tuple[int, ...]
     left: FactorSize
     right: FactorSize
+    unit_prior: bool = False
 
 
 @attrs.frozen

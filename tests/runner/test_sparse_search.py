@@ -1,0 +1,85 @@
+"""A search whose candidates have basis functions: it runs, is drawn, learns lengthscales, and resumes identically."""
+
+import html
+import json
+import re
+
+import pytest
+
+from symdsl import runner
+from symdsl.progress import Silent
+from symdsl.spec import parse
+
+SPEC = """
+data digits |> subset(120) |> standardize
+
+network sparse_net {
+  input image(1, 8, 8)
+  layer l1: S-FC + S-CONV(3) -> 2 |> relu
+  layer l2: S-FC(learned, lengthscale) + S-CONV(3, learned, lengthscale) -> 2 stride 2 |> relu
+  flatten
+  layer h: FC -> classes
+}
+
+search {
+  epochs = 3
+  every  = 1
+  batch  = 40
+}
+"""
+
+
+class Interrupting(Silent):
+    """Interrupts a run after its second epoch, as Ctrl-C would."""
+
+    def epoch(self, record):
+        if record["epoch"] == 2:
+            raise KeyboardInterrupt("stop")
+
+
+def timeless(folder):
+    result = json.loads((folder / "result.json").read_text())
+    return {key: value for key, value in result.items() if key != "wall_s"}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    return runner.search(parse(SPEC, source="sparse.sym"), device="cpu", out=folder)
+
+
+def test_a_search_over_sparse_kinds_is_drawn(whole):
+    drawn = html.unescape((whole.folder / "architecture.svg").read_text())
+    assert {"S-FC", "S-CONV"} <= set(re.findall(r"S-\w+", drawn))
+
+
+def test_values_keep_their_prior_and_the_others_are_learned(whole):
+    dense, conv = whole["layers"][1]["candidates"]
+    assert dense["precision"][:2] == [1.0, 1.0]
+    assert conv["precision"][0] == 1.0
+    assert all(value != 1.0 for value in dense["precision"][2:] + conv["precision"][1:])
+    assert all(value != 1.0 for one in whole["layers"][0]["candidates"] for value in one["precision"])
+
+
+def test_all_tensors_count_towards_a_candidates_effective_parameters(whole):
+    last = json.loads((whole.folder / "metrics.jsonl").read_text().splitlines()[-1])["effective"]
+    for key in ("l2.S-CONV.u", "l2.S-CONV.omega", "l2.S-CONV.anchors", "l2.S-FC.omega1", "l2.S-FC.anchors2"):
+        assert last[key] > 0
+    assert whole["layers"][1]["candidates"][1]["effective"] > 0
+
+
+def test_an_interrupted_search_ends_like_an_uninterrupted_one(whole, tmp_path):
+    spec = parse(SPEC, source="sparse.sym")
+    with pytest.raises(KeyboardInterrupt, match="stop"):
+        runner.search(spec, device="cpu", out=tmp_path / "run", observer=Interrupting())
+    runner.search(spec, device="cpu", resume=tmp_path / "run")
+    assert timeless(tmp_path / "run") == timeless(whole.folder)
+    tensors = (tmp_path / "run" / "model.safetensors").read_bytes()
+    assert tensors == (whole.folder / "model.safetensors").read_bytes()
+
+
+def test_the_learned_spec_says_the_same_of_what_is_kept(whole):
+    learned = parse((whole.folder / "learned.sym").read_text())
+    kept = [layer["kept"] for layer in whole["layers"]]
+    found = [[one.name for one in node.candidates] for node in learned.facts.network.nodes if hasattr(node, "stride")]
+    assert found == kept
