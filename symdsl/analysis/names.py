@@ -14,6 +14,7 @@ from symdsl.language import ast
 
 _MOST_LISTED = 10
 _MOST_SUGGESTIONS = 20
+_FEW_NAMES = 100
 
 
 @attrs.frozen
@@ -308,7 +309,9 @@ def unknown(
     if collector.knows(code, span):
         return
     words = list(dict.fromkeys(known))
-    near = suggest(name, [*words, *also]) if collector.count < _MOST_SUGGESTIONS else None
+    meant = [*words, *also]
+    # Looking through thousands of names takes milliseconds, which thousands of unknown names must not.
+    near = suggest(name, meant) if len(meant) <= _FEW_NAMES or collector.count < _MOST_SUGGESTIONS else None
     question = f"did you mean `{near}`?" if near else ""
     fix = Fix(f"replace by `{near}`", span, near) if near else None
     help = " ".join(part for part in (question, _choice(words)) if part)
