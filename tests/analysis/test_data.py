@@ -47,8 +47,8 @@ def test_outlines(steps: str, outline: tuple[int, ...]) -> None:
         ("digits |> translate(8)", r"`pixels` \(=8\) must be smaller than the image \(8x8\)"),
         ("digits |> subset(1438)", r"`n` \(=1438\) must not be larger than the number of training examples \(=1437\)"),
         ("digits |> augment(shift = 8)", r"`shift` \(=8\) must be smaller than the image \(8x8\)"),
-        ("digits |> augment |> pad(9) |> crop(8)", "`augment` must be the last transform"),
-        ("digits |> augment(flip) |> augment", "`augment` must be the last transform"),
+        ("digits |> augment |> pad(9) |> crop(8)", "must be the last transform"),
+        ("digits |> augment(flip) |> augment", "must be the last transform"),
         ("digits |> subset(5) |> subset(6)", r"`n` \(=6\) must not be larger than .* \(=5\)"),
     ],
 )
