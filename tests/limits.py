@@ -223,6 +223,7 @@ def assert_statement(nodes: Sequence[Node], symmetry: Symmetry) -> None:
         broken = max(_change(net, x, word) for word in symmetry.invariant)
         assert broken > CLEAR, f"paths that break a symmetry leave it at {broken:g}"
     for name, layer in net.layers():
+        assert len(paths[name]) < len(layer.paths), f"no candidate of `{name}` follows what is said to be kept"
         clear(layer, paths[name])
     shifts = [(0, 0), (1, 2), (3, 0)] if TRANSLATIONS in symmetry.invariant else [(0, 0)]
     moves = product(sorted(elements_of(symmetry.invariant)), shifts)

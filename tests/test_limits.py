@@ -24,9 +24,10 @@ from limits import (
 from oracles.groups import ELEMENTS
 from oracles.records import Chain
 from sites import FORMS, candidates, sites
-from symdsl.analysis.facts import Candidate, Data, Facts, Network, Shape, Step
+from symdsl import nn
+from symdsl.analysis.facts import Candidate, Data, Facts, Network, Shape, Step, Value
 from symdsl.analysis.kinds import Site
-from symdsl.graph import build, strict_symmetry
+from symdsl.graph import Symmetry, build, strict_symmetry
 from symdsl.spec import load
 
 ROOT = Path(__file__).parent.parent
@@ -132,3 +133,54 @@ def test_what_is_said_of_the_candidates_of_a_shipped_network_is_true(path: Path)
             for word in movable(site.reads):
                 if not follows(one.preserves, [word]):
                     assert_layer_breaks(module, site, word)
+
+
+# ---------------------------------------------------------------- the checks themselves
+
+
+def lifted_layer(kind: str, **arguments: Value) -> tuple[nn.RelaxedLayer, Site]:
+    site = Site(Shape(2, 4, 4, "p4"), Shape(2, 2, 2, "p4"))
+    made = placed(kind, site, {"k": 3, **arguments} if kind != "F-FC" else {})
+    assert made is not None, "it stands there"
+    return relaxed(site, [made]), site
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "word"),
+    [
+        ("CONV", {}, "quarter turns"),
+        ("GCONV", {"group": "C2"}, "quarter turns"),
+        ("F-FC", {}, "translations"),
+        ("F-FC", {}, "half turns"),
+    ],
+)
+def test_a_layer_that_breaks_a_symmetry_is_noticed(kind: str, arguments: dict[str, Value], word: str) -> None:
+    layer, site = lifted_layer(kind, **arguments)
+    with pytest.raises(AssertionError, match="largest difference"):
+        assert_layer_follows(layer, site, [word])
+
+
+@pytest.mark.parametrize("word", ["translations", "quarter turns", "half turns"])
+def test_a_layer_that_follows_is_noticed(word: str) -> None:
+    layer, site = lifted_layer("GCONV")
+    with pytest.raises(AssertionError, match=f"follows {word}"):
+        assert_layer_breaks(layer, site, word)
+
+
+@pytest.mark.parametrize(
+    ("symmetry", "complaint"),
+    [
+        (Symmetry(("translations", "quarter turns"), (), ()), "no candidate of `l1` follows"),
+        (Symmetry(("translations",), (), (("half turns", "of no reason"),)), "said to be lost"),
+        (Symmetry((), (), (("translations", "of no reason"),)), "said to be lost"),
+    ],
+)
+def test_a_wrong_statement_is_noticed(symmetry: Symmetry, complaint: str) -> None:
+    site = Site(Shape(1, 4, 4, "p4"), Shape(2, 2, 2, "p4"))
+    made = placed("GCONV", site, {"k": 3, "group": "C2"})
+    assert made is not None, "it stands there"
+    chain = Chain(1, 4, 4).lift("p4").layer(made, channels=2, stride=2, activations=("tanh",)).pool("max")
+    nodes = tuple(chain.project("max").flatten().nodes)
+    assert_statement(nodes, Symmetry(("translations", "half turns"), (), (("quarter turns", "of C2"),)))
+    with pytest.raises(AssertionError, match=complaint):
+        assert_statement(nodes, symmetry)
