@@ -143,14 +143,29 @@ def escnn_convolution(channels: int, x: Tensor) -> Work:
     return both_ways(lambda images: module(steerable.GeometricTensor(images, field)).tensor, x)
 
 
+NETWORKS = {
+    "F-FC + CONV(3)": {},
+    "CONV(3)": {"candidates": "[CONV(3)]"},
+    "S-FC + S-CONV(3)": {"candidates": "[S-FC, S-CONV(3)]"},
+    "S-FC + S-CONV(3), lengthscales": {"candidates": "[S-FC(on = lengthscale), S-CONV(3, on = lengthscale)]"},
+    "S-FC + S-CONV(3), anchors": {"candidates": "[S-FC(anchors = learned), S-CONV(3, anchors = learned)]"},
+}
+"""Candidates of the pyramid of seven layers."""
+
+
 def curvature() -> Iterator[Row]:
     """Factor accumulation with one sampled label against a training step, on the same batch."""
-    for name, settings in (("F-FC + CONV(3)", {}), ("CONV(3)", {"candidates": "[CONV(3)]"})):
+    for name, settings in NETWORKS.items():
         net = compile(spec.load(shipped("specs/quadrant_digit.sym"), settings))
-        x, y = image(1, 16).detach(), torch.arange(BATCH) % 10
-        generator = torch.Generator().manual_seed(0)
-        factors = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator)
-        yield Row(f"factors by mc(1), the pyramid of {name}", "a training step", factors, training(net, x, y), 1.5)
+        yield factors(f"the pyramid of {name}", net, image(1, 16).detach())
+    lifted = compile(spec.load(shipped("specs/rotated_mnist.sym")))
+    yield factors("rotated_mnist.sym", lifted, image(1, 32).detach())
+
+
+def factors(name: str, net: nn.Network, x: Tensor) -> Row:
+    y, generator = torch.arange(BATCH) % 10, torch.Generator().manual_seed(0)
+    ours = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator)
+    return Row(f"factors by mc(1), {name}", "a training step", ours, training(net, x, y), 1.5)
 
 
 def training(net: nn.Network, x: Tensor, y: Tensor) -> Work:
