@@ -490,6 +490,7 @@ def _search(command: str, request: _Request) -> None:
 
 def _search_seeds(command: str, request: _Request, spec: Spec) -> None:
     from symdsl import runner
+    from symdsl.runs.seeds import PICTURE
 
     with _ending_gently(), observers(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
         result = runner.search_seeds(
@@ -504,15 +505,13 @@ def _search_seeds(command: str, request: _Request, spec: Spec) -> None:
         )
     _deliver(_run_view(result.folder, "json" if request.as_json else "table"), "table", None)
     if not request.as_json:
-        click.echo(f"runs: {result.folder}, one folder each; mean shares as a picture: {_picture(result.folder)}")
+        click.echo(f"runs: {result.folder}, a folder for each seed")
     failed = [one["seed"] for one in result["seeds"] if one["status"] != "finished"]
+    if result["finished"] and not request.as_json:
+        click.echo(f"picture of mean shares: {result.folder / PICTURE}")
     if failed:
         way_on = request.resumption(command, result.folder)
         _fail(f"{len(failed)} of {len(result['seeds'])} seeds failed; when mended, go on with: {way_on}")
-
-
-def _picture(folder: Path) -> str:
-    return shlex.join(["symdsl", "show", str(folder), "--emit", "svg", "-o", str(folder / "architecture.svg")])
 
 
 @contextlib.contextmanager

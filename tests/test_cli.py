@@ -766,11 +766,14 @@ def test_seeds_are_counted_up_from_the_spec_s(tiny: Path) -> None:
     assert done.exit_code == 0
     assert {path.name for path in Path("all").iterdir()} - {".lock"} == {
         *("seed-8", "seed-9"),
-        *("seeds.json", "seeds.txt", "spec.sym"),
+        *("seeds.json", "seeds.txt", "spec.sym", "architecture.svg"),
     }
     assert RunFolder.view("all/seed-9").read_result()["objective"] == "map"
     assert "map, 2 of 2 seeds finished" in done.stdout
-    assert "runs: all, one folder each" in done.stdout
+    assert lines(done.stdout)[-2:] == [
+        "runs: all, a folder for each seed",
+        "picture of mean shares: all/architecture.svg",
+    ]
     assert "seed 9: epoch 3/3" in done.stderr
 
 

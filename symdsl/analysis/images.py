@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from symdsl.catalog.data import BadDataError, Outline
+from symdsl.language.nearby import nearest
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -99,6 +100,9 @@ def list_images(path: Path) -> ImageFolder:
         BadDataError: a folder is missing or has no images, or a class of the test images is none of the training
             images.
     """
+    if not path.is_dir():
+        near = nearest(path, "")
+        raise BadDataError(f"there is no folder `{path}`", f"did you mean `{near.as_posix()}`?" if near else "")
     train, test = (_classes(path / part) for part in ("train", "test"))
     strange = next((name for name in test if name not in train), None)
     if strange is not None:

@@ -20,7 +20,7 @@ from symdsl.runner.searching import Objective
 from symdsl.runner.tasks import Children, Task
 from symdsl.runs import SeedsFolder
 from symdsl.runs.schema import MOST_SEEDS
-from symdsl.runs.seeds import TABLE, Seed
+from symdsl.runs.seeds import PICTURE, TABLE, Seed
 from symdsl.spec import Spec
 
 USUAL_SEEDS = 5
@@ -90,9 +90,17 @@ def search_seeds(
         try:
             _Seeds(folder, watcher).run(tasks, jobs)
         finally:
-            content = folder.content()
-            runs.write_atomic(folder.path / TABLE, render.table_text(render.seeds_table(content)).encode())
+            content = _written(folder, spec)
         return SeedsResult(content, folder.path, spec)
+
+
+def _written(folder: SeedsFolder, spec: Spec) -> dict[str, Any]:
+    """Writes the table, and the picture if there is something to draw; the content of both."""
+    content = folder.content()
+    runs.write_atomic(folder.path / TABLE, render.table_text(render.seeds_table(content)).encode())
+    if content["finished"]:
+        runs.write_atomic(folder.path / PICTURE, render.mean_architecture(spec.graph(), content, "svg"))
+    return content
 
 
 def numbered(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:

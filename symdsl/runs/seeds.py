@@ -17,7 +17,7 @@ from symdsl.runs.folder import LOCK, RUN, SEEDS, RunFolder, in_use, locked
 from symdsl.runs.schema import Status
 from symdsl.runs.summary import summary
 
-SPEC, TABLE = "spec.sym", "seeds.txt"
+SPEC, TABLE, PICTURE = "spec.sym", "seeds.txt", "architecture.svg"
 
 
 @attrs.frozen

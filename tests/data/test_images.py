@@ -141,6 +141,11 @@ def test_an_image_cut_short_is_named_when_loading(tmp_path: Path, suffix: str) -
         load(spec(tmp_path, shape=(1, 40, 50)))
 
 
+def test_a_misspelt_folder_gets_a_suggestion(tmp_path: Path) -> None:
+    folder(tmp_path / "pets", grey())
+    assert said(tmp_path / "pet") == f"there is no folder `{tmp_path}/pet` did you mean `{tmp_path}/pets`?"
+
+
 @pytest.mark.parametrize(
     ("files", "message"),
     [
