@@ -790,7 +790,7 @@ def test_seeds_as_json(tiny: Path) -> None:
     [
         ("table", "all of them chose the same type in"),
         ("json", '"finished": 2'),
-        ("svg", "learned structure, test accuracy"),
+        ("svg", "learned structure, mean of 2 seeds, test accuracy"),
     ],
 )
 def test_show_of_seeds(several: Path, emit: str, expected: str) -> None:

@@ -71,7 +71,8 @@ def _title(name: str, result: Mapping[str, Any] | None) -> str:
 def _outcome(result: Mapping[str, Any]) -> str:
     accuracy = result["test"]["accuracy"]
     measured = "" if accuracy is None else f", test accuracy {100 * accuracy:.1f} %"
-    return OUTCOMES[result["objective"]] + measured
+    several = f", mean of {result['finished']} seeds" if "finished" in result else ""
+    return OUTCOMES[result["objective"]] + several + measured
 
 
 def _draw_chain(drawing: graphviz.Digraph, nodes: tuple[Node, ...], shown: Mapping[str, tuple[Row, ...]]) -> None:
