@@ -60,8 +60,9 @@ def _patches(path: SparseConv | SparseGroupConv, inputs: Tensor) -> Tensor:
 
 def _used(u: Tensor, patches: Tensor, gradients: Tensor) -> Tensor:
     """sum_{c', c, t} g[c', t] u[c', c, p] patch[c, s, t], `[n, anchor, tap]`."""
-    weighted = torch.einsum("dcp,ndt->npct", u, gradients)
-    return torch.einsum("npct,ncst->nps", weighted, patches)
+    weighted = u.permute(1, 2, 0).flatten(0, 1) @ gradients
+    used: Tensor = (weighted.unflatten(1, u.shape[1:]) @ patches.mT).sum(1)
+    return used
 
 
 def filter_jacobian(tap_gradients: Tensor, slopes: Tensor) -> Tensor:

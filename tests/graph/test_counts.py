@@ -26,7 +26,13 @@ TABLE_2 = {
 }
 """Millions, as printed but for FC + CONV, where the paper prints 133.9."""
 
-TABLE_3 = {"cifar10": "1.2", "rotated_cifar10": "1.2", "mnist": "1.1", "rotated_mnist": "1.1", "translated_mnist": "1.1"}
+TABLE_3 = {
+    "cifar10": "1.2",
+    "rotated_cifar10": "1.2",
+    "mnist": "1.1",
+    "rotated_mnist": "1.1",
+    "translated_mnist": "1.1",
+}
 """Millions. The paper prints 1.2 for MNIST too, which its network has with three input channels."""
 
 TABLE_7 = {
@@ -38,7 +44,7 @@ TABLE_7 = {
     "depthwise_16": (346_215, 345_281),
     "pointwise": (338_770, 338_770),
 }
-"""As printed, and ours: a layer has one bias here, where the paper gives the inner steps of a factored filter their own."""
+"""As printed, and ours: a layer has one bias here; the paper gives the inner steps of a factored filter their own."""
 
 
 def count(name: str) -> int:
