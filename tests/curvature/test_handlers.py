@@ -205,6 +205,16 @@ def test_kfac_of_a_deep_linear_network_with_gaussian_noise_is_the_gauss_newton_b
         assert_same(found[f"{layer}.FC.w"].dense(), dense_ggn(net, f"stages.{layer}.paths.FC.w", x, "regression"))
 
 
+def test_kfac_expand_of_a_linear_network_that_answers_at_every_position_is_the_gauss_newton_block():
+    pixelwise = candidate("CONV", kernel=1)
+    nodes = tuple(Chain(2, 2, 3).layer(pixelwise, channels=3).layer(pixelwise, channels=2).flatten().nodes)
+    net = lowering.build(nodes, 0).double()
+    x = images(nodes, 4)
+    found = exact(net, x, Gaussian()).blocks
+    for layer in ("l1", "l2"):
+        assert_same(found[f"{layer}.CONV.w"].dense(), dense_ggn(net, f"stages.{layer}.paths.CONV.w", x, "regression"))
+
+
 MEAN_POOLED = {
     "CONV": Chain(2, 4, 3).layer(CONV, channels=3).pool("mean").flatten().layer(FC, channels=2),
     "CONV, deep": Chain(2, 3, 4).layer(CONV, channels=2).layer(CONV, channels=3).pool("mean").flatten(),
