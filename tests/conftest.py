@@ -1,6 +1,6 @@
-"""How many cases a property test tries: 100, or 4,000 with `pytest --hypothesis-profile nightly`.
+"""How many cases a property test tries, and how many threads a test computes with.
 
-`HYPOTHESIS_PROFILE=nightly` does the same.
+A property test tries 100 cases, or 4,000 with `pytest --hypothesis-profile nightly` or `HYPOTHESIS_PROFILE=nightly`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,10 @@ from __future__ import annotations
 import os
 
 from hypothesis import HealthCheck, settings
+
+# Before torch is imported: tests compute with small tensors, for which several threads on a busy machine cost many times
+# what one costs.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
