@@ -9,8 +9,8 @@ import os
 
 from hypothesis import HealthCheck, settings
 
-# Before torch is imported: tests compute with small tensors, for which several threads on a busy machine cost many times
-# what one costs.
+# Before torch is imported: tests compute with small tensors, for which several threads gain nothing and, on a busy
+# machine, cost many times what one costs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
