@@ -15,9 +15,10 @@ from symdsl.analysis.names import Definitions, Scope, define, hidden, unknown
 from symdsl.analysis.parameters import bind_parameters
 from symdsl.analysis.priors import Rules, read_rules
 from symdsl.analysis.search import analyse_search
-from symdsl.analysis.shapes import Blocks, walk
+from symdsl.analysis.shapes import walk
 from symdsl.analysis.symmetry import default_init_scale
 from symdsl.analysis.values import Located
+from symdsl.analysis.walker import Blocks
 from symdsl.diagnostics import Collector
 from symdsl.language import ast
 

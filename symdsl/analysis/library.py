@@ -9,7 +9,8 @@ from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.lets import check_unused_lets, settle_lets
 from symdsl.analysis.names import Scope, gaps_of, hidden, named
 from symdsl.analysis.parameters import default_parameters
-from symdsl.analysis.shapes import Blocks, walk, walk_block
+from symdsl.analysis.shapes import walk, walk_block
+from symdsl.analysis.walker import Blocks
 from symdsl.diagnostics import Collector
 from symdsl.language import ast
 

@@ -1,0 +1,83 @@
+"""Layers: the map each writes, its stride and its activations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import cast
+
+import attrs
+
+from symdsl.analysis.candidates import candidates_of, placed
+from symdsl.analysis.drafts import LayerDraft
+from symdsl.analysis.expressions import evaluate
+from symdsl.analysis.facts import Shape
+from symdsl.analysis.kinds import Site
+from symdsl.analysis.names import unknown
+from symdsl.analysis.types import convert
+from symdsl.analysis.walker import Walker
+from symdsl.catalog.networks import ACTIVATIONS
+from symdsl.catalog.signatures import Whole
+from symdsl.diagnostics import Span
+from symdsl.language import ast
+
+
+def layer(node: ast.Layer, walker: Walker) -> None:
+    """Hand on the map that a layer writes, with the candidates that can be placed in it."""
+    name = walker.begin_layer(node.name, _title(node))
+    candidates = candidates_of(node, walker)
+    activations = _activations(node.activations, walker)
+    out = _out_shape(node, name, walker)
+    shape, walker.shape = walker.shape, out
+    if out is None or shape is None:
+        return
+    title = _title(node)
+    found = [None if one is None else placed(one, name, Site(shape, out), title, walker) for one in candidates]
+    sound = tuple(one for one in found if one is not None)
+    if len(sound) < len(candidates):
+        walker.doubtful.add(name)
+    stride = shape.height // out.height
+    if stride > 1:
+        walker.made["size"] = node.span
+    walker.add(LayerDraft(name, shape, out, stride, sound, activations, title), out)
+
+
+def _title(node: ast.Layer) -> Span:
+    return node.name.span if node.name else node.candidates[0].span
+
+
+def _out_shape(node: ast.Layer, name: str, walker: Walker) -> Shape | None:
+    channels = _whole(node.channels, "channels", walker)
+    stride = 1 if node.stride is None else _whole(node.stride, "stride", walker)
+    shape = walker.shape
+    walker.vague = channels is None
+    if stride is None or shape is None:
+        return None
+    if shape.flat and stride > 1:
+        assert node.stride is not None, "a stride above 1 was written"
+        message, notes = (
+            f"`{name}` reads a vector, which has no positions to stride over",
+            walker.note("flatten", "flattened here"),
+        )
+        walker.scope.collector.report("E204", node.stride.span, message, notes=notes)
+        stride = 1
+    if shape.height % stride or shape.width % stride:
+        assert node.stride is not None, "a stride above 1 was written"
+        message = f"`stride` (={stride}) must divide the {shape.height}x{shape.width} map that `{name}` reads"
+        notes = walker.note("size", f"makes the map {shape.height}x{shape.width}")
+        walker.scope.collector.report("E201", node.stride.span, message, notes=notes)
+        return None
+    return attrs.evolve(shape, channels=channels or 1, height=shape.height // stride, width=shape.width // stride)
+
+
+def _whole(node: ast.Expression, name: str, walker: Walker) -> int | None:
+    value = evaluate(node, walker.scope)
+    return None if value is None else cast("int | None", convert(value, Whole(), name, walker.scope))
+
+
+def _activations(calls: Iterable[ast.Call], walker: Walker) -> tuple[str, ...]:
+    for call in calls:
+        if call.name.text not in ACTIVATIONS:
+            unknown("E306", "activation", call.name.text, call.name.span, ACTIVATIONS, walker.scope.collector)
+        elif call.arguments:
+            walker.scope.collector.report("E403", call.span, f"`{call.name.text}` takes no arguments")
+    return tuple(call.name.text for call in calls)

@@ -1,0 +1,145 @@
+"""What changes a map between the layers: `input`, `lift`, `project`, `pool`, `flatten`."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+import attrs
+
+from symdsl.analysis.expressions import given
+from symdsl.analysis.facts import Data, Flatten, Input, Lift, Pool, Project, Shape
+from symdsl.analysis.names import unknown
+from symdsl.analysis.types import bind_partly
+from symdsl.analysis.walker import Walker
+from symdsl.catalog.networks import IMAGE, REDUCTIONS
+from symdsl.diagnostics import Span
+from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.language import ast
+
+
+def begin(node: ast.Input, walker: Walker) -> None:
+    """Start from the images of `input`."""
+    if walker.open:
+        help = "a block goes on from the map it is used on; drop this line"
+        walker.scope.collector.report("E211", node.span, "`input` begins a network, not a block", help=help)
+        return
+    if walker.started is not None:
+        notes = [(walker.started.span, "the first")]
+        walker.scope.collector.report("E211", node.span, "a network has one `input`", label="one too many", notes=notes)
+        return
+    walker.started = node
+    walker.shape = _image(node, walker)
+    walker.made["size"] = node.span
+    if walker.shape is not None:
+        walker.drafts.append(Input("input", walker.shape, node.span))
+
+
+def _image(node: ast.Input, walker: Walker) -> Shape | None:
+    call = node.image
+    if call.name.text != IMAGE.name:
+        unknown("E304", "input", call.name.text, call.name.span, [IMAGE.name], walker.scope.collector)
+        return None
+    bound, sound = bind_partly(IMAGE, given(call.arguments or (), walker.scope), call.span, walker.scope)
+    channels, height, width = (cast("int | None", bound.get(name)) for name in IMAGE.names)
+    walker.vague = channels is None
+    if height is None or width is None:
+        return None
+    shape = Shape(channels or 1, height, width)
+    if sound and walker.data is not None:
+        _check_data(shape, walker.data, call, walker)
+    return shape
+
+
+def _check_data(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> None:
+    delivered = Shape(data.channels, data.height, data.width)
+    if shape == delivered:
+        return
+    wanted = f"image({delivered.channels}, {delivered.height}, {delivered.width})"
+    message = f"the network reads images of {shape}, but the data deliver {delivered}"
+    notes = [(data.source.span, f"delivers {delivered} after all transforms")]
+    walker.scope.collector.report("E208", call.span, message, help=f"write `{wanted}`, or change the data", notes=notes)
+
+
+def lift(node: ast.Lift, walker: Walker) -> None:
+    """Lift a plain image to a group."""
+    groups = [name for name in GROUPS if name != TRIVIAL]
+    if node.group.text not in groups:
+        unknown("E305", "group", node.group.text, node.group.span, groups, walker.scope.collector)
+        walker.shape = None
+    elif walker.shape is not None:
+        _lift(node, walker.shape, walker)
+
+
+def _lift(node: ast.Lift, shape: Shape, walker: Walker) -> None:
+    if shape.flat:
+        _needs_image("lift", node.span, walker)
+    elif shape.group != TRIVIAL:
+        message = f"the map is lifted to `{shape.group}` already"
+        notes, help = walker.note("lift", "lifted here"), "a network is lifted once; drop this line"
+        walker.scope.collector.report("E206", node.span, message, help=help, notes=notes)
+    else:
+        walker.made["lift"] = node.span
+        out = attrs.evolve(shape, group=node.group.text)
+        walker.add(Lift(walker.next_name("lift"), shape, out, node.span), out)
+
+
+def project(node: ast.Project, walker: Walker) -> None:
+    """Reduce over the elements of the group."""
+    reduction = _reduction(node.reduction, walker)
+    shape = walker.shape
+    if shape is None:
+        return
+    if shape.group == TRIVIAL:
+        help = "add `lift p4` after `input`, or drop this line"
+        message, notes = "`project` needs a lifted map, found a plain one", walker.note("project", "projected here")
+        walker.scope.collector.report("E205", node.span, message, help=help, notes=notes)
+    else:
+        walker.made["project"] = node.span
+        walker.shape = out = attrs.evolve(shape, group=TRIVIAL)
+        if reduction:
+            walker.add(Project(walker.next_name("project"), shape, out, reduction, node.span), out)
+
+
+def pool(node: ast.Pool, walker: Walker) -> None:
+    """Reduce over the positions."""
+    reduction = _reduction(node.reduction, walker)
+    shape = walker.shape
+    if shape is None:
+        return
+    if shape.flat:
+        _needs_image("pool", node.span, walker)
+    else:
+        walker.made["size"] = node.span
+        walker.shape = out = attrs.evolve(shape, height=1, width=1)
+        if reduction:
+            walker.add(Pool(walker.next_name("pool"), shape, out, reduction, node.span), out)
+
+
+def _reduction(word: ast.Word, walker: Walker) -> Literal["max", "mean"] | None:
+    if word.text in REDUCTIONS:
+        return cast(Literal["max", "mean"], word.text)
+    unknown("E406", "reduction", word.text, word.span, REDUCTIONS, walker.scope.collector)
+    return None
+
+
+def flatten(node: ast.Flatten, walker: Walker) -> None:
+    """Make a vector of the map."""
+    shape = walker.shape
+    if shape is None:
+        return
+    if shape.flat:
+        message, notes = "the map is a vector already", walker.note("flatten", "flattened here")
+        walker.scope.collector.report("E204", node.span, message, help="drop this line", notes=notes)
+        return
+    if shape.group != TRIVIAL:
+        message = f"`flatten` keeps the elements of `{shape.group}` apart: nothing after it is invariant to the group"
+        notes, help = walker.note("lift", "lifted here"), "add `project max` before it"
+        walker.scope.collector.report("W106", node.span, message, help=help, notes=notes)
+    walker.made["flatten"] = node.span
+    out = Shape(shape.size, 1, 1, flat=True)
+    walker.add(Flatten(walker.next_name("flatten"), shape, out, node.span), out)
+
+
+def _needs_image(what: str, span: Span, walker: Walker) -> None:
+    message, notes = f"`{what}` needs an image, found a vector", walker.note("flatten", "flattened here")
+    walker.scope.collector.report("E204", span, message, help="move it before `flatten`", notes=notes)

@@ -1,0 +1,144 @@
+"""Where a walk over the items of a network stands: the map behind it, the names taken, what it found."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import attrs
+
+from symdsl.analysis.drafts import Draft
+from symdsl.analysis.facts import Data, Shape
+from symdsl.analysis.names import Scope, report_twice
+from symdsl.diagnostics import Span
+from symdsl.language import ast
+
+_VISITS = "items, rounds and candidates"
+_DEEPEST = 50
+
+
+@attrs.frozen
+class Blocks:
+    """The blocks of a spec.
+
+    Attributes:
+        known: by name.
+        incomplete: whether there may be others that could not be read.
+        used: names of those that were asked for.
+    """
+
+    known: Mapping[str, ast.Block]
+    incomplete: bool
+    used: set[str] = attrs.field(factory=set)
+
+
+@attrs.define
+class Body:
+    """The items between two braces that share names: those of a network, or of a block in use.
+
+    Attributes:
+        path: what the names of its layers begin with.
+        layers: how many it has so far.
+        uses: how often it used each block so far.
+    """
+
+    path: str = ""
+    layers: int = 0
+    uses: Counter[str] = attrs.field(factory=Counter)
+
+
+@attrs.define
+class Walker:
+    """Where a walk from item to item stands.
+
+    Attributes:
+        scope: what names stand for here.
+        data: what the network has to fit, if that is known.
+        blocks: what may be used.
+        body: what shares names with the next item.
+        open: names of the blocks in use here.
+        depth: how many blocks and `repeat`s are open here.
+        drafts: those finished.
+        shape: of the map behind them; `None` where that is not known.
+        vague: whether its channels are not known, but stand at 1.
+        made: the last item that set the size of the map, lifted, projected, or flattened it.
+        doubtful: names of layers of which a candidate could not be understood.
+        complete: whether no layer is missing, but for what could not be read.
+        started: the `input`, or what stands for one that is missing, which is reported.
+        layers: names of those begun, in order.
+        names: where each was taken, by its path.
+        used: how often each kind of item without a name of its own came.
+    """
+
+    scope: Scope
+    data: Data | None
+    blocks: Blocks
+    body: Body = attrs.field(factory=Body)
+    open: tuple[str, ...] = ()
+    depth: int = 0
+    drafts: list[Draft] = attrs.field(factory=list)
+    shape: Shape | None = None
+    vague: bool = False
+    made: dict[str, Span] = attrs.field(factory=dict)
+    doubtful: set[str] = attrs.field(factory=set)
+    complete: bool = True
+    started: ast.Input | None = None
+    layers: dict[str, None] = attrs.field(factory=dict)
+    names: dict[str, Span] = attrs.field(factory=dict)
+    used: Counter[str] = attrs.field(factory=Counter)
+
+    def too_long(self, span: Span, more: int = 1) -> bool:
+        """Count items, rounds and candidates; true, and reported once, when there are too many to go on."""
+        if self.scope.affords(_VISITS, span, more):
+            return False
+        self.lose()
+        return True
+
+    def too_deep(self, span: Span) -> bool:
+        """Whether one more block or `repeat` would be too many inside each other, which is then reported."""
+        if self.depth < _DEEPEST:
+            return False
+        message = f"blocks and `repeat`s are nested more than {_DEEPEST} deep"
+        self.scope.collector.report("E105", span, message)
+        self.lose()
+        return True
+
+    def note(self, what: str, words: str) -> list[tuple[Span, str]]:
+        """The item that made the map what it is, as notes of a diagnostic."""
+        return [(self.made[what], words)] if what in self.made else []
+
+    def lose(self) -> None:
+        """Go on without knowing the map, nor how many layers there are."""
+        self.shape = None
+        self.complete = False
+
+    def add(self, draft: Draft, shape: Shape) -> None:
+        """Finish an item that hands on a map of this shape."""
+        self.drafts.append(draft)
+        self.shape = shape
+
+    def next_name(self, what: str) -> str:
+        """A name for an item that has none of its own: what it does, numbered from the second on."""
+        self.used[what] += 1
+        return what if self.used[what] == 1 else f"{what}-{self.used[what]}"
+
+    def begin_layer(self, word: ast.Word | None, span: Span) -> str:
+        """The name of the next layer, its path included."""
+        self.body.layers += 1
+        own = word.text if word else f"l{self.body.layers}"
+        self.claim("a layer", own, span)
+        self.layers[self.body.path + own] = None
+        return self.body.path + own
+
+    def claim(self, what: str, name: str, span: Span) -> bool:
+        """Take a name for something in this body; false, and reported, where it is taken."""
+        path = self.body.path + name
+        if path not in self.names:
+            self.names[path] = span
+            return True
+        if self.names[path] == span:
+            help = "leave the name out: what a `repeat` holds is named after its position"
+            self.scope.collector.report("E308", span, f"`{name}` names {what} in every round of `repeat`", help=help)
+        else:
+            report_twice(what, ast.Word(name, span), self.names[path], self.scope.collector)
+        return False
