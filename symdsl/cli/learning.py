@@ -1,0 +1,198 @@
+"""The commands that train a network: `search`, and `map`, its baseline."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import rich_click as click
+
+from symdsl.cli.networks import load
+from symdsl.cli.options import PATH, device_option, json_option, seed_numbers, set_option, spec_argument
+from symdsl.cli.runs import run_view
+from symdsl.cli.terminal import INTERRUPTED, deliver, fail
+from symdsl.diagnostics import RunError
+from symdsl.progress import Observers, Silent, observer, observers
+
+if TYPE_CHECKING:
+    from symdsl.analysis.overrides import Override
+    from symdsl.runner.searching import Objective
+    from symdsl.spec import Spec
+
+
+@attrs.frozen
+class _Request:
+    """What `search` and `map` are asked to do, one attribute per option."""
+
+    spec: Path
+    device: str
+    out: Path | None
+    resume: Path | None
+    settings: dict[str, Override]
+    seed: int | None
+    seeds: int | tuple[int, ...] | None
+    jobs: int | None
+    quiet: bool
+    as_json: bool
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one run to make."""
+        from symdsl.runs import SeedsFolder
+
+        return self.seeds is not None or (self.resume is not None and SeedsFolder.is_one(self.resume))
+
+    def check(self) -> None:
+        """Refuses options that exclude each other, or need each other."""
+        if self.out and self.resume:
+            raise click.UsageError("`--out` and `--resume` exclude each other: a resumed run stays in its folder")
+        if self.seed is not None and isinstance(self.seeds, tuple):
+            raise click.UsageError("`--seed` and a list of `--seeds` exclude each other: the list has all of them")
+        if self.jobs is not None and not self.several:
+            raise click.UsageError("`--jobs` is how many seeds run at a time: give `--seeds` too")
+
+    @property
+    def overrides(self) -> dict[str, Override]:
+        """What the command line says instead of the spec."""
+        from symdsl.analysis.overrides import Override
+
+        if self.seed is None:
+            return self.settings
+        last = max((one.number for one in self.settings.values()), default=0)
+        return {**self.settings, "search.seed": Override.parse(f"search.seed={self.seed}", last + 1)}
+
+    def resumption(self, command: str, folder: Path) -> str:
+        """The command that goes on with an interrupted run."""
+        settings = [word for one in self.overrides.values() for word in ("--set", f"{one.key}={one.value}")]
+        device = ["--device", self.device] if self.device != "auto" else []
+        return shlex.join(["symdsl", command, str(self.spec), *settings, *device, "--resume", str(folder)])
+
+
+def _search_options(command: Callable[..., None]) -> Callable[..., None]:
+    options = (
+        spec_argument,
+        device_option,
+        click.option("--out", type=PATH, help="Folder of the run, new or empty; by default a new one under runs/."),
+        click.option("--resume", type=PATH, help="Go on with the unfinished run in this folder."),
+        set_option,
+        click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Use this seed, not the spec's."),
+        click.option(
+            "--seeds",
+            callback=seed_numbers,
+            metavar="N|A,B,...",
+            help="Run with N seeds, counted up from the spec's, or with those listed, and compare what they learn.",
+        ),
+        click.option("--jobs", type=click.IntRange(1), help="How many of the seeds to run at a time; by default one."),
+        click.option("--quiet", is_flag=True, help="No progress and no warnings; only the result, and errors."),
+        json_option,
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+_OBJECTIVES: dict[str, Objective] = {"search": "laplace", "map": "map"}
+
+
+@click.command()
+@_search_options
+def search(**options: Any) -> None:
+    """Train a network, learn its layer types and draw the result.
+
+    Ctrl-C ends a search so that `--resume` can go on with it.
+    """
+    _search("search", _Request(**options))
+
+
+@click.command()
+@_search_options
+def map(**options: Any) -> None:
+    """Train the same network without learning the priors: the baseline."""
+    _search("map", _Request(**options))
+
+
+def _search(command: str, request: _Request) -> None:
+    request.check()
+    spec = load(request.spec, request.overrides, request.quiet)
+    if request.several:
+        _search_seeds(command, request, spec)
+        return
+    from symdsl import runner
+
+    with _ending_gently(), observer(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
+        result = runner.search(
+            spec,
+            device=request.device,
+            out=request.out,
+            resume=request.resume,
+            objective=_OBJECTIVES[command],
+            observer=watcher,
+        )
+    _show_result(result.folder, request.as_json)
+
+
+def _search_seeds(command: str, request: _Request, spec: Spec) -> None:
+    from symdsl import runner
+    from symdsl.runs.seeds import PICTURE
+
+    with _ending_gently(), observers(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
+        result = runner.search_seeds(
+            spec,
+            request.seeds,
+            device=request.device,
+            out=request.out,
+            resume=request.resume,
+            objective=_OBJECTIVES[command],
+            jobs=request.jobs or 1,
+            watch=watcher,
+        )
+    deliver(run_view(result.folder, "json" if request.as_json else "table"), "table", None)
+    if not request.as_json:
+        click.echo(f"runs: {result.folder}, a folder for each seed")
+    failed = [one["seed"] for one in result["seeds"] if one["status"] != "finished"]
+    if result["finished"] and not request.as_json:
+        click.echo(f"picture of mean shares: {result.folder / PICTURE}")
+    if failed:
+        way_on = request.resumption(command, result.folder)
+        fail(f"{len(failed)} of {len(result['seeds'])} seeds failed; when mended, go on with: {way_on}")
+
+
+@contextlib.contextmanager
+def _telling_the_way_on(watcher: Silent | Observers, command: str, request: _Request) -> Iterator[None]:
+    """Says how to go on with what was interrupted or failed, where it left a folder to go on with."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if watcher.folder is None:
+            raise
+        watcher.note(f"interrupted; go on with: {request.resumption(command, watcher.folder)}")
+        sys.exit(INTERRUPTED)
+    except RunError:
+        if watcher.folder is not None:
+            watcher.note(f"failed; when mended, go on with: {request.resumption(command, watcher.folder)}")
+        raise
+
+
+@contextlib.contextmanager
+def _ending_gently() -> Iterator[None]:
+    """Lets the signals that schedulers and closed terminals send do what Ctrl-C does, unless they are ignored."""
+    requests = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) == signal.SIG_DFL]
+    for request in requests:
+        signal.signal(request, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        for request in requests:
+            signal.signal(request, signal.SIG_DFL)
+
+
+def _show_result(folder: Path, as_json: bool) -> None:
+    deliver(run_view(folder, "json" if as_json else "table"), "table", None)
+    if not as_json:
+        click.echo(f"picture: {folder / 'architecture.svg'}")

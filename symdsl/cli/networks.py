@@ -1,0 +1,100 @@
+"""The commands about a network before it learns: `data`, what it will see, and `compile`, what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from symdsl.cli.options import PATH, device_name, json_option, set_option, spec_argument
+from symdsl.cli.terminal import deliver, tell
+from symdsl.views import NETWORK_VIEWS, data_bytes, json_bytes
+
+if TYPE_CHECKING:
+    from symdsl.analysis.overrides import Override
+    from symdsl.spec import Spec
+
+
+@click.command()
+@spec_argument
+@click.option(
+    "--emit", type=click.Choice(list(NETWORK_VIEWS)), default="summary", show_default=True, help="What to show."
+)
+@click.option("-o", "--output", type=PATH, help="Write to this file, not to standard output.")
+@set_option
+@click.option(
+    "--device", callback=device_name, metavar="DEVICE", help="Also time one batch there: auto, cpu or cuda[:n]."
+)
+def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, Override], device: str | None) -> None:
+    """Show what a network costs and what it is equivariant to, per layer and candidate."""
+    loaded = load(spec, settings)
+    _check_brought(loaded)
+    measured = _probe(loaded, device) if device else {}
+    deliver(NETWORK_VIEWS[emit](loaded), emit, output)
+    for name, value in measured.items():
+        click.echo(f"{name}: {value}", err=emit != "summary")
+
+
+@click.command()
+@spec_argument
+@set_option
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Draw at random with this seed, not the spec's.")
+@click.option("--examples", type=click.IntRange(1, 100), default=8, show_default=True, help="Pictures in a row.")
+@click.option("--out", type=PATH, help="File of the pictures, a PNG; by default runs/SPEC/data.png.")
+@click.option("--open", "opened", is_flag=True, help="Open the pictures when they are written.")
+@json_option
+def data(
+    spec: Path,
+    settings: dict[str, Override],
+    seed: int | None,
+    examples: int,
+    out: Path | None,
+    opened: bool,
+    as_json: bool,
+) -> None:
+    """Show what a network will see: counts, means, labels, and a sheet of pictures.
+
+    Everything is looked at after each step of the data statement, and drawn after the last.
+    """
+    if out is not None and out.suffix.lower() != ".png":
+        raise click.UsageError(f"`--out` (={out}) must be a PNG: name it `{out.with_suffix('.png')}`")
+    loaded = load(spec, settings)
+    from symdsl.data import inspect
+
+    path = out or Path("runs", loaded.name, "data.png")
+    found = inspect(loaded, seed, examples)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(found.picture)
+    click.echo(json_bytes(found.content) if as_json else data_bytes(found.content), nl=False)
+    click.echo(f"pictures: {path}", err=as_json)
+    if opened:
+        click.launch(str(path))
+
+
+def _check_brought(spec: Spec) -> None:
+    """Names what the kinds of installed packages lack; the built-in ones lack nothing, and are not waited for."""
+    from symdsl.analysis.facts import Layer
+    from symdsl.analysis.kinds import KINDS
+
+    layers = [node for node in spec.facts.network.nodes if isinstance(node, Layer)]
+    if any(one.kind not in KINDS.built_in for layer in layers for one in layer.candidates):
+        from symdsl.lowering import check_brought
+
+        check_brought(layers)
+
+
+def _probe(spec: Spec, device: str) -> Mapping[str, Any]:
+    from symdsl.runner import probe
+
+    return probe(spec, device)
+
+
+def load(path: Path, settings: Mapping[str, Override], quiet: bool = False) -> Spec:
+    """A spec that is right; its warnings are told, unless all is to be quiet."""
+    from symdsl import spec
+
+    loaded = spec.load(path, settings)
+    tell(() if quiet else loaded.warnings)
+    return loaded

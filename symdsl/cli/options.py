@@ -1,0 +1,79 @@
+"""The arguments and options that several commands share, and the checks of what is given to them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from symdsl.runs.schema import MOST_SEEDS
+
+if TYPE_CHECKING:
+    from symdsl.analysis.overrides import Override
+
+
+def device_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """A device's name, checked; whether the device is there is found out when it is used."""
+    if value is not None and not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
+        raise click.BadParameter(f"`{value}` must be auto, cpu, cuda or cuda:n", ctx, param)
+    return value
+
+
+def settings_by_key(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Override]:
+    """What is to be set, by key; of two for one key the later counts."""
+    from symdsl.analysis.overrides import Override
+
+    try:
+        settings = [Override.parse(value, number) for number, value in enumerate(values, start=1)]
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx, param) from error
+    return {one.key: one for one in settings}
+
+
+def settings_of_data(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Override]:
+    """What is to be set about the data, by key."""
+    settings = settings_by_key(ctx, param, values)
+    for name in settings:
+        if name.partition(".")[0] != "data":
+            raise click.BadParameter(
+                f"`{name}` must begin with `data`: nothing else of a finished run can change", ctx, param
+            )
+    return settings
+
+
+def seed_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> int | tuple[int, ...] | None:
+    """How many seeds, or which."""
+    if value is None:
+        return None
+    if not re.fullmatch(r"\d{1,19}(,\d{1,19})*,?", value):
+        raise click.BadParameter(f"`{value}` must be a number of seeds, or seeds separated by commas", ctx, param)
+    numbers = tuple(int(one) for one in value.split(",") if one)
+    if "," in value and len(set(numbers)) < len(numbers):
+        raise click.BadParameter(f"`{value}` must be different seeds", ctx, param)
+    count = len(numbers) if "," in value else numbers[0]
+    if not 1 <= count <= MOST_SEEDS:
+        raise click.BadParameter(f"`{value}` must be from 1 to {MOST_SEEDS} seeds", ctx, param)
+    return numbers if "," in value else numbers[0]
+
+
+PATH = click.Path(path_type=Path, readable=False)
+spec_argument = click.argument("spec", type=PATH)
+set_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="K=V",
+    callback=settings_by_key,
+    help="Say something else than the spec: width=8, data.root=DIR, search.epochs=20. Can be repeated.",
+)
+device_option = click.option(
+    "--device",
+    callback=device_name,
+    metavar="DEVICE",
+    default="auto",
+    show_default=True,
+    help="Where to compute: auto (a GPU where there is one), cpu or cuda[:n].",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table.")

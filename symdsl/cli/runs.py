@@ -1,0 +1,53 @@
+"""The commands about a run that is there: `show` and `eval`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import rich_click as click
+
+from symdsl.cli.options import PATH, device_option, json_option, settings_of_data
+from symdsl.cli.terminal import deliver
+from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, json_bytes
+
+if TYPE_CHECKING:
+    from symdsl.analysis.overrides import Override
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.option("--emit", type=click.Choice(list(RUN_VIEWS)), default="table", show_default=True, help="What to show.")
+@click.option("-o", "--output", type=PATH, help="Write to this file, not to standard output.")
+def show(run: Path, emit: str, output: Path | None) -> None:
+    """Show the layer table of a run or of several seeds, or draw its picture."""
+    deliver(run_view(run, emit), emit, output)
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.option(
+    "--set", "settings", multiple=True, metavar="data.K=V", callback=settings_of_data, help="Evaluate on other data."
+)
+@device_option
+@json_option
+def eval(run: Path, settings: dict[str, Override], device: str, as_json: bool) -> None:
+    """Measure the network of a finished run on its test data, or on others."""
+    from symdsl.runner import evaluate
+
+    metrics = evaluate(run, settings, device)
+    if as_json:
+        click.echo(json_bytes(metrics), nl=False)
+        return
+    for name, value in metrics.items():
+        if value is not None:
+            click.echo(f"{name}: {value:.4f}")
+
+
+def run_view(folder: Path, emit: str) -> bytes:
+    """A view of a run, or of a search with several seeds."""
+    from symdsl.runs import RunFolder, SeedsFolder
+
+    if SeedsFolder.is_one(folder):
+        return SEEDS_VIEWS[emit](SeedsFolder.view(folder))
+    return RUN_VIEWS[emit](RunFolder.view(folder))

@@ -1,0 +1,66 @@
+"""What a command says on the terminal, and the exit status it leaves."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+import rich_click as click
+
+from symdsl.diagnostics import Diagnostic, NumericalError, RunError, SpecError, render_text, wants_colour
+from symdsl.progress import discard_unwritable
+from symdsl.views import BINARY
+
+SPEC_WRONG, FAILED, INTERRUPTED = 1, 3, 130
+
+
+class Commands(click.RichGroup):
+    """The group of all commands, and the one place where an exception becomes a line and an exit status."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order they were given in, not of the alphabet."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command; exits with the status that belongs to what went wrong, if anything does."""
+        try:
+            super().invoke(ctx)
+        except SpecError as error:
+            tell(error.diagnostics)
+            sys.exit(SPEC_WRONG)
+        except (RunError, NumericalError) as error:
+            fail(str(error))
+        except BrokenPipeError:
+            discard_unwritable(sys.stdout)  # whoever read the pipe has seen enough
+        except OSError as error:
+            discard_unwritable(sys.stdout)
+            fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
+        except KeyboardInterrupt:
+            click.echo("interrupted", err=True)
+            sys.exit(INTERRUPTED)
+
+
+def tell(diagnostics: Sequence[Diagnostic]) -> None:
+    """Print what is wrong, or doubtful, to standard error; nothing where there is nothing."""
+    if diagnostics:
+        colour = wants_colour(sys.stderr.isatty(), os.environ)
+        click.echo(render_text(diagnostics, colour), err=True, color=colour)
+
+
+def fail(reason: str) -> NoReturn:
+    """End the program with a reason in one line."""
+    click.echo(f"error: {' '.join(reason.split())}", err=True)
+    sys.exit(FAILED)
+
+
+def deliver(content: bytes, emit: str, output: Path | None) -> None:
+    """Print a view, or save it; a picture is kept off the terminal."""
+    if output is not None:
+        output.write_bytes(content)
+    elif emit in BINARY and sys.stdout.isatty():
+        raise click.UsageError(f"{emit} does not belong on a terminal: name a file with `-o FILE`")
+    else:
+        click.echo(content, nl=False)
