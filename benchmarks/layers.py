@@ -27,6 +27,10 @@ from symdsl.lowering import compile
 from symdsl.resources import shipped
 
 BATCH = 64
+
+TRAINED, PASSED = 128, 512
+"""Examples at a time in a search: of a training step, and of a pass for the curvature."""
+
 Work = Callable[[], object]
 
 LAYER = """
@@ -64,8 +68,8 @@ def path(kind: str, size: int, channels: int, out: int, lift: str = "", stride: 
     return only
 
 
-def image(planes: int, size: int) -> Tensor:
-    return torch.randn(BATCH, planes, size, size, generator=torch.Generator().manual_seed(0)).requires_grad_()
+def image(planes: int, size: int, examples: int = BATCH) -> Tensor:
+    return torch.randn(examples, planes, size, size, generator=torch.Generator().manual_seed(0)).requires_grad_()
 
 
 def both_ways(function: Callable[[Tensor], Tensor], x: Tensor) -> Work:
@@ -154,30 +158,31 @@ NETWORKS = {
 
 
 def curvature() -> Iterator[Row]:
-    """Factor accumulation with one sampled label against a training step, on the same batch."""
+    """A pass for the factors with one sampled label against training on the same examples, each as a search does it."""
     for name, settings in NETWORKS.items():
         net = compile(spec.load(shipped("specs/quadrant_digit.sym"), settings))
-        yield factors(f"the pyramid of {name}", net, image(1, 16).detach())
+        yield factors(f"the pyramid of {name}", net, image(1, 16, PASSED).detach())
     lifted = compile(spec.load(shipped("specs/rotated_mnist.sym")))
-    yield factors("rotated_mnist.sym", lifted, image(1, 32).detach())
+    yield factors("rotated_mnist.sym", lifted, image(1, 32, PASSED).detach())
 
 
 def factors(name: str, net: nn.Network, x: Tensor) -> Row:
-    y, generator = torch.arange(BATCH) % 10, torch.Generator().manual_seed(0)
-    ours = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator)
-    return Row(f"factors by mc(1), {name}", "a training step", ours, training(net, x, y), 1.5)
+    y, generator = torch.arange(len(x)) % 10, torch.Generator().manual_seed(0)
+    ours = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator, PASSED)
+    return Row(f"factors by mc(1), {name}", "training steps", ours, training(net, x, y), 1.5)
 
 
 def training(net: nn.Network, x: Tensor, y: Tensor) -> Work:
     optimizer = torch.optim.Adam(net.parameters(), lr=1e-5)
 
-    def step() -> None:
-        optimizer.zero_grad()
-        functional.cross_entropy(net(x), y).backward()
-        torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-        optimizer.step()
+    def steps() -> None:
+        for inputs, labels in zip(x.split(TRAINED), y.split(TRAINED), strict=True):
+            optimizer.zero_grad()
+            functional.cross_entropy(net(inputs), labels).backward()
+            torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+            optimizer.step()
 
-    return step
+    return steps
 
 
 def seconds(work: Work) -> float:
@@ -219,7 +224,10 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
-    print(f"batch of {BATCH}, forward and backward, {arguments.threads} threads, {arguments.rounds} rounds\n")
+    print(
+        f"forward and backward of a batch of {BATCH}; curvature and training of {PASSED} examples; "
+        f"{arguments.threads} threads, {arguments.rounds} rounds\n"
+    )
     print("| ours | plain | ours ms | plain ms | ratio | bar |")
     print("|---|---|---|---|---|---|")
     for row in (*paths(), *curvature()):
