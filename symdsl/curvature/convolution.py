@@ -26,15 +26,30 @@ def patch_moment(inputs: Tensor, kernel: int, stride: int) -> Tensor:
     Returns:
         `[plane S^2, plane S^2]`, plane major.
     """
+    moment: Tensor = patch_moments(inputs.unsqueeze(1), kernel, stride)[0]
+    return moment
+
+
+def patch_moments(inputs: Tensor, kernel: int, stride: int) -> Tensor:
+    """`patch_moment` of several sets of planes at once, which do not mix.
+
+    Args:
+        inputs: `[n, set, plane, row, column]`.
+        kernel: as there.
+        stride: as there.
+
+    Returns:
+        `[set, plane S^2, plane S^2]`.
+    """
     if stride == 1:
-        return _torus_moment(inputs, kernel)
-    patches = functional.unfold(circular_pad(inputs, kernel), kernel, stride=stride)
-    a = patches.transpose(0, 1).flatten(1)
-    return a @ a.T
+        return _torus_moments(inputs, kernel)
+    patches = functional.unfold(circular_pad(inputs.flatten(1, 2), kernel), kernel, stride=stride)
+    a: Tensor = patches.unflatten(1, (inputs.shape[1], -1)).permute(1, 2, 0, 3).flatten(2)
+    return a @ a.mT
 
 
-def _torus_moment(inputs: Tensor, kernel: int) -> Tensor:
-    """`patch_moment` where every position is kept, without forming a patch.
+def _torus_moments(inputs: Tensor, kernel: int) -> Tensor:
+    """`patch_moments` where every position is kept, without forming a patch.
 
     A torus looks the same from everywhere: the sum of x[t + s] x[t + s']^T over t depends on the distance s' - s alone,
     and transposes with its sign. Of the S^4 pairs of taps only those are computed that differ, 13 of 81 for S = 3.
@@ -43,19 +58,19 @@ def _torus_moment(inputs: Tensor, kernel: int) -> Tensor:
     correlations = _Correlations(inputs)
     pairs = [[correlations.index(k - i, m - j) for k, m in taps] for i, j in taps]
     moments = torch.stack(correlations.found)[torch.tensor(pairs, device=inputs.device)]
-    return moments.permute(2, 0, 3, 1).flatten(2).flatten(0, 1)
+    return moments.permute(2, 3, 0, 4, 1).flatten(3).flatten(1, 2)
 
 
 class _Correlations:
-    """The moments sum_{n, t} x[:, t] x[:, t + d]^T of a map on the torus, each computed once.
+    """The moments sum_{n, t} x[:, t] x[:, t + d]^T of maps on the torus, each computed once.
 
     Attributes:
-        found: `[plane, plane]` each.
+        found: `[set, plane, plane]` each.
     """
 
     def __init__(self, inputs: Tensor) -> None:
         self.found: list[Tensor] = []
-        self._planes = inputs.transpose(0, 1).contiguous()
+        self._planes = inputs.permute(1, 2, 0, 3, 4).contiguous()
         self._places: dict[tuple[int, int], int] = {}
 
     def index(self, down: int, right: int) -> int:
@@ -64,16 +79,16 @@ class _Correlations:
         if distance not in self._places:
             known = self._places.get(opposite)
             self._places[distance] = len(self.found)
-            self.found.append(self._moment(distance) if known is None else self.found[known].T)
+            self.found.append(self._moment(distance) if known is None else self.found[known].mT)
         return self._places[distance]
 
     def _wrapped(self, down: int, right: int) -> tuple[int, int]:
-        return down % self._planes.shape[2], right % self._planes.shape[3]
+        return down % self._planes.shape[-2], right % self._planes.shape[-1]
 
     def _moment(self, distance: tuple[int, int]) -> Tensor:
         down, right = distance
-        moved = torch.roll(self._planes, (-down, -right), (2, 3))
-        moment: Tensor = self._planes.flatten(1) @ moved.flatten(1).T
+        moved = torch.roll(self._planes, (-down, -right), (-2, -1))
+        moment: Tensor = self._planes.flatten(2) @ moved.flatten(2).mT
         return moment
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from symdsl.curvature.kronecker import gram
+
 
 def input_planes(inputs: Tensor) -> Tensor:
     """A of w2, one block per input plane: `[n, C, row, column] -> [C, X, X]`, summed over examples."""
-    a = inputs.flatten(2).transpose(0, 1)
-    return a.mT @ a
+    return gram(inputs.flatten(2).transpose(0, 1))
 
 
 def mixed_gradients(gradients: Tensor) -> Tensor:
@@ -23,11 +24,10 @@ def mixed_gradients(gradients: Tensor) -> Tensor:
 
 def output_planes(mixed: Tensor) -> Tensor:
     """A of w1, one block per output plane: z `[n, C', C] -> [C', C, C]`, summed over examples."""
-    a = mixed.transpose(0, 1)
-    return a.mT @ a
+    return gram(mixed.transpose(0, 1))
 
 
 def position_gradients(gradients: Tensor) -> Tensor:
     """Mean over output planes c' of sum_n g g^T, g the gradient in y[c', :]: `[n, C', row, column] -> [1, Y, Y]`."""
     g = gradients.flatten(2).flatten(0, 1)
-    return (g.T @ g).unsqueeze(0) / gradients.shape[1]
+    return gram(g).unsqueeze(0) / gradients.shape[1]

@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from symdsl.curvature.convolution import moment_of_sums, patch_sums
+from symdsl.curvature.convolution import moment_of_sums, patch_moments, patch_sums
 from symdsl.curvature.group_convolution import group_gradients, summed, uses
 from symdsl.nn.convolution import circular_pad
 from symdsl.nn.factored_group_convolution import DepthwiseGroupConv, SeparableGroupConv
@@ -148,9 +147,7 @@ def _moment(rows: Tensor) -> Tensor:
 
 def _patch_moments(path: GroupPath, inputs: Tensor) -> Tensor:
     """sum_{n, t} a a^T over the circular patches of each plane: `[C, |G|, S^2, S^2]`."""
-    patches = functional.unfold(circular_pad(inputs, path.kernel), path.kernel, stride=path.stride)
-    a = patches.unflatten(1, (inputs.shape[1], -1)).permute(1, 2, 0, 3).flatten(2)
-    moments: Tensor = (a @ a.mT).unflatten(0, (-1, path.order))
+    moments: Tensor = patch_moments(inputs.unsqueeze(2), path.kernel, path.stride).unflatten(0, (-1, path.order))
     return moments
 
 

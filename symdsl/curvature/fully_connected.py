@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from symdsl.curvature.kronecker import gram
+
 
 def fully_connected_inputs(inputs: Tensor) -> Tensor:
     """A = sum_n a a^T over whole examples: `[n, plane, row, column] -> [1, C X, C X]`."""
-    a = inputs.flatten(1)
-    return (a.T @ a).unsqueeze(0)
+    return gram(inputs.flatten(1)).unsqueeze(0)
 
 
 def fully_connected_gradients(gradients: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 from symdsl.curvature.convolution import (
     moment_of_sums,
     patch_moment,
+    patch_moments,
     patch_sums,
     plane_gradients,
     summed_plane_gradients,
@@ -38,14 +39,10 @@ def pointwise_inputs(path: PointwiseGroupConv, inputs: Tensor) -> Tensor:
         `[1, C S^2, C S^2]`, summed over examples, elements and positions.
     """
     taps = path.kernel**2
-    by_element = inputs.unflatten(1, (-1, path.order))
-
-    def turned_back(g: int, back: Tensor) -> Tensor:
-        moment = patch_moment(by_element[:, :, g], path.kernel, path.stride)
-        turned: Tensor = moment.unflatten(0, (-1, taps)).unflatten(2, (-1, taps))[:, back][..., back]
-        return turned
-
-    total = summed(turned_back(g, torch.argsort(move)) for g, move in enumerate(path.taps))
+    by_element = inputs.unflatten(1, (-1, path.order)).transpose(1, 2)
+    moments = patch_moments(by_element, path.kernel, path.stride).unflatten(1, (-1, taps)).unflatten(3, (-1, taps))
+    backs = map(torch.argsort, path.taps)
+    total = summed(moment[:, back][..., back] for moment, back in zip(moments, backs, strict=True))
     return total.flatten(2).flatten(0, 1).unsqueeze(0)
 
 

@@ -12,6 +12,21 @@ from symdsl.curvature.eigen import symmetric_eigenvalues
 
 _CHUNK = 1 << 22
 
+_WHOLE_SIDE = 256
+"""Up to this side both halves of a symmetric product cost less than the bookkeeping of leaving one out."""
+
+
+def gram(rows: Tensor) -> Tensor:
+    """rows^T rows, `[..., row, side] -> [..., side, side]`; of a large one little more than half is computed."""
+    side = rows.shape[-1]
+    if side <= _WHOLE_SIDE:
+        product: Tensor = rows.mT @ rows
+        return product
+    first, second = rows[..., : side // 2], rows[..., side // 2 :]
+    across = first.mT @ second
+    upper, lower = torch.cat((gram(first), across), -1), torch.cat((across.mT, gram(second)), -1)
+    return torch.cat((upper, lower), -2)
+
 
 @attrs.frozen(eq=False)
 class Kronecker:
