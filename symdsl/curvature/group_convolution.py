@@ -28,7 +28,7 @@ def group_inputs(path: GroupConv, inputs: Tensor) -> Tensor:
     """
     size = path.order * path.kernel**2
     shared = patch_moment(inputs, path.kernel, path.stride).unflatten(0, (-1, size)).unflatten(2, (-1, size))
-    total = summed(shared[:, back][..., back] for back in map(torch.argsort, path.moves()))
+    total = summed(shared[:, back][..., back] for back in map(torch.argsort, path.move))
     return total.flatten(2).flatten(0, 1).unsqueeze(0)
 
 
@@ -58,7 +58,7 @@ def summed_group_inputs(path: GroupConv, inputs: Tensor) -> Tensor:
         `[1, C |G| S^2, C |G| S^2]`.
     """
     shared = patch_sums(inputs, path.kernel, path.stride).unflatten(1, (-1, path.order)).flatten(2)
-    a = summed(shared[..., torch.argsort(move)] for move in path.moves())
+    a = summed(shared[..., torch.argsort(move)] for move in path.move)
     return moment_of_sums(a.flatten(1), uses(path, inputs))
 
 

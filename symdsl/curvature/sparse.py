@@ -45,9 +45,7 @@ def group_tap_gradients(path: SparseGroupConv, inputs: Tensor, gradients: Tensor
     What element g contributes is brought back by g^-1, like its patches.
     """
     patches, by_element = _patches(path, inputs), gradients.flatten(2).unflatten(1, (-1, path.order))
-    terms = [
-        _used(path.u, patches, by_element[:, :, g])[:, :, torch.argsort(move)] for g, move in enumerate(path.moves())
-    ]
+    terms = [_used(path.u, patches, by_element[:, :, g])[:, :, torch.argsort(move)] for g, move in enumerate(path.move)]
     return torch.stack(terms).sum(0)
 
 

@@ -31,6 +31,11 @@ def moved_elements(group: Group) -> Tensor:
     return torch.tensor([[group.compose(group.inverse(g), h) for h in order] for g in order])
 
 
+def moved_points(group: Group, kernel: int) -> Tensor:
+    """Both at once: `[element g, (element h, tap s)] -> (g^-1 h, g^-1 s)` among the |G| S^2 points of a filter."""
+    return (moved_elements(group)[:, :, None] * kernel**2 + moved_taps(group, kernel)[:, None]).flatten(1)
+
+
 class GroupPath(Path):
     """What the factors of GCONV share: the group that acts, and how a map lifted to a larger one is seen by it.
 
@@ -98,7 +103,7 @@ class GroupConv(GroupPath):
         lifted: the group of the map, where it is larger than `group`; channels are still counted as C and C'.
     """
 
-    elements: Tensor
+    move: Tensor
 
     def __init__(
         self,
@@ -115,17 +120,12 @@ class GroupConv(GroupPath):
         channels = in_channels * self.index
         shape = (out_channels * self.index, channels, group.order, kernel, kernel)
         self.w = normal_parameter(shape, scale * (channels * group.order * kernel**2) ** -0.5, generator)
-        self.register_buffer("elements", moved_elements(group), persistent=False)
-
-    def moves(self) -> Tensor:
-        """`[element g, (element h, tap s)] -> index of (g^-1 h, g^-1 s)` among the |G| S^2 entries of a filter."""
-        size = self.kernel**2
-        return (self.elements[:, :, None] * size + self.taps[:, None, :]).flatten(1)
+        self.register_buffer("move", moved_points(group, kernel), persistent=False)
 
     def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
         """The group convolution of `x`, by a plain one whose filters are the |G| copies of each parameter filter."""
         out_channels, in_channels = self.w.shape[:2]
-        bank = self.w.flatten(2)[:, :, self.moves()].transpose(1, 2)
+        bank = self.w.flatten(2)[:, :, self.move].transpose(1, 2)
         planes = (out_channels * self.order, in_channels * self.order)
         y = circular_conv(x, bank.reshape(*planes, self.kernel, self.kernel), stride)
         if record is not None:
