@@ -1,0 +1,133 @@
+"""Effective numbers of parameters by KFAC, beside those of the Gauss-Newton block that it approximates.
+
+    python benchmarks/effective_numbers.py RUN --fisher 'mc(4)' --largest 2500
+
+Takes a finished run, as it was before training and as it is after, and the precisions it learned. The block of every
+tensor with at most `--largest` parameters is summed up from the gradients of single examples, which shares no code with
+KFAC and neglects nothing but the other tensors. Both take their labels from the same kind of Fisher.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import attrs
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+from torch.func import functional_call, grad, vmap
+
+import symdsl
+from symdsl.curvature.fisher import Fisher, parse_fisher
+from symdsl.curvature.likelihood import likelihood_of
+from symdsl.data import Examples
+from symdsl.nn import Network
+from symdsl.runs import RunFolder
+
+
+@attrs.frozen
+class Row:
+    """One tensor: KFAC's effective number and the block's, before training and after."""
+
+    tensor: str
+    size: int
+    precision: float
+    before: tuple[float, float]
+    after: tuple[float, float]
+
+    def __str__(self) -> str:
+        cells = [f"{kfac:.1f} | {block:.1f} | {kfac / block:.2f}" for kfac, block in (self.before, self.after)]
+        return f"| {self.tensor} | {self.size} | {self.precision:.3g} | {' | '.join(cells)} |"
+
+
+def learned_precisions(run: RunFolder) -> dict[str, float]:
+    """Precision of every tensor that the run has not switched off."""
+    evaluated = [line for line in run.read_metrics() if line.get("precisions")]
+    return dict(evaluated[-1]["precisions"])
+
+
+def take_weights(net: Network, path: Path) -> None:
+    weights = load_file(path)
+    for key, parameter in net.tensors().items():
+        parameter.data.copy_(weights[key])
+
+
+def switch_off(net: Network, precisions: Mapping[str, float]) -> None:
+    """Leaves out the paths without a precision, as the run did."""
+    for name, layer in net.layers():
+        for path in layer.paths:
+            if not any(key.startswith(f"{name}.{path}.") for key in precisions):
+                layer.switch_off(path)
+
+
+def kfac(net: Network, train: Examples, fisher: str, precisions: Mapping[str, float]) -> dict[str, float]:
+    return symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions).effective_parameters()
+
+
+def block(net: Network, train: Examples, fisher: Fisher, key: str) -> Tensor:
+    """The Gauss-Newton block of one tensor, `[parameter, parameter]`, from the gradients of single examples."""
+    parameter = net.tensors()[key]
+    name = next(name for name, other in net.named_parameters() if other is parameter)
+    fixed = {other: value.detach() for other, value in net.named_parameters()}
+
+    def pulled_back(value: Tensor, x: Tensor, column: Tensor) -> Tensor:
+        outputs: Tensor = functional_call(net, fixed | {name: value}, (x.unsqueeze(0),))
+        return (outputs[0] * column).sum()
+
+    found = torch.zeros(parameter.numel(), parameter.numel(), dtype=torch.float64)
+    for x, column in columns(net, train, fisher):
+        gradients: Tensor = vmap(grad(pulled_back), (None, 0, 0))(fixed[name], x, column)
+        rows = gradients.flatten(1).double()
+        found += rows.T @ rows
+    return found
+
+
+def columns(net: Network, train: Examples, fisher: Fisher, batch: int = 256) -> Iterator[tuple[Tensor, Tensor]]:
+    """Every batch with each column of a square root of Lambda for it."""
+    generator = torch.Generator().manual_seed(1)
+    for x in train.x.split(batch):
+        with torch.no_grad():
+            outputs = net(x)
+        for column in fisher.columns(likelihood_of(train.y), outputs, generator):
+            yield x, column
+
+
+def effective(matrix: Tensor, precision: float) -> float:
+    eigenvalues = torch.linalg.eigvalsh(matrix).clamp(min=0)
+    return float((eigenvalues / (eigenvalues + precision)).sum())
+
+
+def compared(
+    net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], keys: list[str]
+) -> dict[str, tuple[float, float]]:
+    ours = kfac(net, train, fisher, precisions)
+    blocks = {key: block(net, train, parse_fisher(fisher), key) for key in keys}
+    return {key: (ours[key], effective(blocks[key], precisions[key])) for key in keys}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--fisher", default="mc(4)")
+    parser.add_argument("--largest", type=int, default=2500)
+    arguments = parser.parse_args()
+    spec = symdsl.load(arguments.run / "spec.sym")
+    train = symdsl.data.load(spec).train
+    precisions = learned_precisions(RunFolder.view(arguments.run))
+    net = symdsl.compile(spec).eval()
+    switch_off(net, precisions)
+    sizes = {key: parameter.numel() for key, parameter in net.tensors().items() if key in precisions}
+    keys = [key for key, size in sizes.items() if size <= arguments.largest and not key.endswith(".bias")]
+    before = compared(net, train, arguments.fisher, precisions, keys)
+    take_weights(net, arguments.run / "model.safetensors")
+    after = compared(net, train, arguments.fisher, precisions, keys)
+    print("| tensor | parameters | precision | untrained: KFAC | block | ratio | trained: KFAC | block | ratio |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for key in keys:
+        print(Row(key, sizes[key], precisions[key], before[key], after[key]))
+
+
+if __name__ == "__main__":
+    main()
