@@ -19,7 +19,7 @@ from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import REQUIRED, Parameter, Signature, Variant
 from symdsl.diagnostics import SpecError, listing, render_text
-from symdsl.editor.wording import default_words, type_words
+from symdsl.editor.wording import type_words
 from symdsl.groups import GROUPS, TRIVIAL
 from symdsl.spec import parse
 
@@ -46,7 +46,7 @@ def _arguments(signature: Signature) -> Iterator[tuple[str, str, str, str]]:
 def _default(parameter: Parameter) -> str:
     if parameter.default is REQUIRED:
         return "must be given"
-    return f"`{default_words(parameter)}`" if parameter.default is not None else "left out"
+    return f"`{parameter.default_words}`" if parameter.default is not None else "left out"
 
 
 def _called(signatures: Iterable[Signature]) -> str:

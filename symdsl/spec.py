@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from symdsl.analysis.analyse import analyse
 from symdsl.analysis.facts import Facts
 from symdsl.analysis.library import check_library, is_library
 from symdsl.analysis.overrides import Override, apply_overrides
+from symdsl.analysis.profiles import KEY, Applied, Profile, apply, check_keys, choose, profiles_of
 from symdsl.analysis.pruning import pruned_program
 from symdsl.diagnostics import Collector, Diagnostic
 from symdsl.highlight import html
@@ -32,12 +33,14 @@ class Spec:
         facts: everything it says.
         warnings: what is hardly meant.
         program: its tree, imports inlined and overrides applied.
+        profile: the profile that was set, and what it changed.
     """
 
     name: str
     facts: Facts = attrs.field(repr=False)
     warnings: tuple[Diagnostic, ...]
     program: ast.Program = attrs.field(repr=False)
+    profile: Profile | None = None
 
     def text(self) -> str:
         """A text that says the same on its own: imports inlined, overrides applied."""
@@ -74,7 +77,7 @@ def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spe
     Args:
         path: the file.
         overrides: values by `let`, network parameter, `data.KEY` or `search.KEY`, each a value or, as a text, an
-            expression of the language.
+            expression of the language; and by `profile` the name of one, which the others win over.
 
     Raises:
         SpecError: carrying every diagnostic.
@@ -93,24 +96,54 @@ def check(path: str | Path, overrides: Mapping[str, object] | None = None) -> tu
     """
     collector = Collector()
     program = read_file(Path(path), str(path), collector)
-    if program is not None:
-        program = apply_overrides(program, _given(overrides), collector)
-    return _told(program, Path(path).stem, collector)
+    return _told(program, Path(path).stem, _given(overrides), collector)
 
 
 def check_text(text: str, source: str, path: Path | None) -> tuple[Diagnostic, ...]:
     """The same about a text that an editor holds; imports are relative to `path`, the file it will be."""
     collector = Collector()
     program = inline(text, source, path, collector)
-    return _told(program, "" if path is None else path.stem, collector)
+    return _told(program, "" if path is None else path.stem, [], collector)
 
 
-def _told(program: ast.Program | None, name: str, collector: Collector) -> tuple[Diagnostic, ...]:
+def _told(
+    program: ast.Program | None, name: str, overrides: Sequence[Override], collector: Collector
+) -> tuple[Diagnostic, ...]:
     if program is not None and is_library(program):
-        check_library(program, collector)
+        _check_alone(program, overrides, collector)
     elif program is not None:
-        analyse(program, name, collector)
+        _check_whole(program, name, overrides, collector)
     return collector.diagnostics
+
+
+def _check_alone(program: ast.Program, overrides: Sequence[Override], collector: Collector) -> None:
+    """Check a library; what the keys of its profiles name is for the specs that import it to say."""
+    choose(program, profiles_of(program, collector), overrides, collector)
+    program = apply_overrides(program, [one for one in overrides if one.key != KEY], collector)
+    check_library(program, collector)
+
+
+def _check_whole(program: ast.Program, name: str, overrides: Sequence[Override], collector: Collector) -> None:
+    """Check a spec with the profile that is set, or else without any and with each."""
+    profiles = profiles_of(program, collector)
+    check_keys(program, profiles.values(), collector)
+    chosen = choose(program, profiles, overrides, collector)
+    others = () if chosen or any(one.key == KEY for one in overrides) else profiles.values()
+    for profile in (chosen, *others):
+        _analysed(program, profile, name, overrides, collector)
+
+
+def _analysed(
+    program: ast.Program,
+    profile: ast.Profile | None,
+    name: str,
+    overrides: Sequence[Override],
+    collector: Collector,
+) -> tuple[Applied, Facts | None]:
+    """A spec with a profile and overrides, and the facts; whatever is wrong with it names the profile too."""
+    applied = apply(program, profile, overrides, collector)
+    told = collector if profile is None else collector.noting(profile.name.span, "with this profile")
+    return applied, analyse(applied.program, name, told, applied.used)
 
 
 def parse(
@@ -137,11 +170,12 @@ def _checked(
     if program is None:
         collector.raise_errors()
     assert program is not None, "without a tree there is an error"
-    program = apply_overrides(program, _given(overrides), collector)
-    facts = analyse(program, name, collector)
+    given, profiles = _given(overrides), profiles_of(program, collector)
+    check_keys(program, profiles.values(), collector)
+    applied, facts = _analysed(program, choose(program, profiles, given, collector), name, given, collector)
     collector.raise_errors()
     assert facts is not None, "without facts there is an error"
-    return Spec(facts.name, facts, collector.diagnostics, program)
+    return Spec(facts.name, facts, collector.diagnostics, applied.result, applied.profile)
 
 
 def _given(overrides: Mapping[str, object] | None) -> list[Override]:

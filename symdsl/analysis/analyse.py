@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import attrs
 
 from symdsl.analysis.checks import check_comments, check_lets, check_network, check_search, check_twins
@@ -23,13 +25,14 @@ from symdsl.diagnostics import Collector
 from symdsl.language import ast
 
 
-def analyse(program: ast.Program, name: str, collector: Collector) -> Facts | None:
+def analyse(program: ast.Program, name: str, collector: Collector, used: Collection[str] = frozenset()) -> Facts | None:
     """Find out everything a spec says.
 
     Args:
         program: the tree, without imports.
         name: of the spec; the empty text for that of its network.
         collector: receives errors and warnings.
+        used: names of `let`s that are in use, even if nothing in the tree asks for them.
 
     Returns:
         The facts, or nothing if there was an error.
@@ -50,7 +53,7 @@ def analyse(program: ast.Program, name: str, collector: Collector) -> Facts | No
     check_search(search, spans, definitions.network.name.span, collector)
     if collector.failed:
         return None
-    check_lets(scope, program.span.source)
+    check_lets(scope, program.span.source, used)
     return Facts(name or found.title, data.data, network, search)
 
 

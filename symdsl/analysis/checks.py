@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from symdsl.analysis.drafts import LayerDraft
 from symdsl.analysis.facts import FactorSize, Layer, Lift, Network, Node, Search
@@ -18,10 +18,10 @@ _BYTES = 4
 _DIVISOR = re.compile(r"//\s*[0-9]+\s*")
 
 
-def check_lets(scope: Scope, written: str) -> None:
-    """Warn of every `let` of the file itself that nothing asked for."""
+def check_lets(scope: Scope, written: str, used: Collection[str]) -> None:
+    """Warn of every `let` of the file itself that nothing asked for and that is not among those `used`."""
     for name, let in scope.lets.items():
-        if name not in scope.used and let.name.span.source == written:
+        if name not in scope.used and name not in used and let.name.span.source == written:
             scope.collector.report("W102", let.name.span, f"`{name}` is never used", help="drop it, or use it")
 
 

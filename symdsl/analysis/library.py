@@ -1,4 +1,4 @@
-"""Files that only hold what others import: `let`s, blocks, and networks that wait for their parameters."""
+"""Files that only hold what others import: `let`s, blocks, profiles, and networks that wait for their parameters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ def is_library(program: ast.Program) -> bool:
     """Whether a file has something to import, but nothing that could be built, learned from or set."""
     read = [one for one in program.statements if not isinstance(one, ast.Unread)]
     return bool(read) and all(
-        isinstance(one, ast.Let | ast.Block) or (isinstance(one, ast.Network) and bool(one.parameters)) for one in read
+        isinstance(one, ast.Let | ast.Block | ast.Profile) or (isinstance(one, ast.Network) and bool(one.parameters))
+        for one in read
     )
 
 

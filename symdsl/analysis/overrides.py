@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import attrs
 
@@ -69,6 +70,18 @@ class Override:
         rest = self.written.partition("=")[2]
         return len(self.written) - len(rest.lstrip()) + 1
 
+    @property
+    def word(self) -> ast.Word:
+        """The key and its place."""
+        at = self.key_at
+        return ast.Word(self.key, Span(SOURCE, self.number, at, self.number, at + len(self.key)))
+
+    @property
+    def value_span(self) -> Span:
+        """The place of the value."""
+        at = self.value_at
+        return Span(SOURCE, self.number, at, self.number, at + max(1, len(self.value)))
+
 
 def _in_one_line(written: str) -> str:
     return written.replace("\n", " ")
@@ -89,144 +102,184 @@ def _literal(value: object) -> ast.Expression:
 
 def apply_overrides(program: ast.Program, overrides: Sequence[Override], collector: Collector) -> ast.Program:
     """Change a tree as overrides say; keys that name nothing are reported."""
-    written = {one.number: one.written for one in overrides}
-    collector.add_source(SOURCE, "\n".join(written.get(line, "") for line in range(1, max(written, default=0) + 1)))
+    make_known(overrides, collector)
     for override in overrides:
-        program = _Applying(override, collector).to(program)
+        slot = find_slot(program, override.word, collector)
+        if slot is not None:
+            program = slot.put(_value(override, slot.quoted, collector))
     return program
 
 
+def make_known(overrides: Sequence[Override], collector: Collector) -> None:
+    """Let places in overrides be shown."""
+    written = {one.number: one.written for one in overrides}
+    collector.add_source(SOURCE, "\n".join(written.get(line, "") for line in range(1, max(written, default=0) + 1)))
+
+
+def _value(override: Override, quoted: bool, collector: Collector) -> ast.Expression:
+    """The value as an expression; where a text is wanted, quotes may be left out."""
+    if quoted and not override.value.startswith('"'):
+        return ast.Text(override.value, override.value_span)
+    if not override.value.strip():
+        collector.report("E104", override.value_span, "expected a value, found the end of the text")
+        return ast.Unread(span=override.value_span)
+    padding = "\n" * (override.number - 1) + " " * (override.value_at - 1)
+    return parse_expression(padding + override.written[override.value_at - 1 :], SOURCE, collector)
+
+
+# ---------------------------------------------------------------- where a value goes
+
+
 @attrs.frozen
-class _Applying:
-    override: Override
+class Slot:
+    """The place of a tree that a key names.
+
+    Attributes:
+        old: the value that stands there, if one does.
+        default: what counts where none does, as a text; the empty text where nothing does.
+        quoted: whether a text is wanted there.
+        put: makes the tree that has another value there.
+    """
+
+    old: ast.Expression | None
+    default: str
+    quoted: bool
+    put: Callable[[ast.Expression], ast.Program]
+
+
+def find_slot(program: ast.Program, key: ast.Word, collector: Collector) -> Slot | None:
+    """Where the value of a key goes; nothing for a key that names nothing, which is reported."""
+    return _Finding(program, key, collector).slot()
+
+
+@attrs.frozen
+class _Finding:
+    program: ast.Program
+    key: ast.Word
     collector: Collector
 
-    def to(self, program: ast.Program) -> ast.Program:
-        section, dot, key = self.override.key.partition(".")
+    def slot(self) -> Slot | None:
+        section, dot, key = self.key.text.partition(".")
         if not dot:
-            return self._named(program, section)
+            return self._named(section)
         if section not in _SECTIONS:
-            unknown("E310", "section", section, self._words(section), _SECTIONS, self.collector)
-            return program
-        return _SECTIONS[section](self, program, key)
+            unknown("E310", "section", section, self._beginning(section), _SECTIONS, self.collector)
+            return None
+        return _SECTIONS[section](self, key)
 
     # `let`s and parameters
 
-    def _named(self, program: ast.Program, name: str) -> ast.Program:
-        lets = {one.name.text: one for one in program.statements if isinstance(one, ast.Let)}
-        if name in lets:
-            value = self._value(isinstance(lets[name].value, ast.Text))
-            return _replaced(program, lets[name], attrs.evolve(lets[name], value=value))
-        for instance in (one for one in program.statements if isinstance(one, ast.Instance)):
-            if name in _parameter_names(program, instance):
-                return self._parameter(program, instance, name)
-        if not hidden("let", gaps_of(program)) or suggest(name, _keys(program)):
-            self._unknown_key(_keys(program))
-        return program
+    def _named(self, name: str) -> Slot | None:
+        let = next((one for one in self.program.statements if isinstance(one, ast.Let) and one.name.text == name), None)
+        if let is not None:
+            put = partial(self._with_let, let)
+            return Slot(let.value, "", isinstance(let.value, ast.Text), put)
+        for instance in (one for one in self.program.statements if isinstance(one, ast.Instance)):
+            parameters = _parameters(self.program, instance)
+            if name in (one.name.text for one in parameters):
+                return self._parameter(instance, parameters, name)
+        known = _keys(self.program)
+        if not hidden("let", gaps_of(self.program)) or suggest(name, known):
+            self._unknown(self.key.span, name, known, ": nothing can be set by it")
+        return None
 
-    def _parameter(self, program: ast.Program, instance: ast.Instance, name: str) -> ast.Program:
-        value = self._value(False)
-        index = _parameter_names(program, instance).index(name)
+    def _with_let(self, let: ast.Let, value: ast.Expression) -> ast.Program:
+        return _replaced(self.program, let, attrs.evolve(let, value=value))
+
+    def _parameter(self, instance: ast.Instance, parameters: Sequence[ast.Parameter], name: str) -> Slot:
+        index = [one.name.text for one in parameters].index(name)
+        default = parameters[index].default
+        put = partial(self._with_parameter, instance, name, index)
+        return Slot(_given(instance.template, name, index) or default, "", False, put)
+
+    def _with_parameter(self, instance: ast.Instance, name: str, index: int, value: ast.Expression) -> ast.Program:
         template = _with_argument(instance.template, name, index, value)
-        return _replaced(program, instance, attrs.evolve(instance, template=template))
+        return _replaced(self.program, instance, attrs.evolve(instance, template=template))
 
     # data
 
-    def data(self, program: ast.Program, key: str) -> ast.Program:
-        data = next((one for one in program.statements if isinstance(one, ast.Data)), None)
+    def data(self, key: str) -> Slot | None:
+        data = next((one for one in self.program.statements if isinstance(one, ast.Data)), None)
         if data is None:
-            return program
+            return None
         signatures = [_signature(index, step) for index, step in enumerate(data.steps)]
         owners = [index for index, one in enumerate(signatures) if one is not None and one.parameter(key) is not None]
         if not owners:
             known = [name for one in signatures if one is not None for name in one.names]
             if None not in signatures or suggest(key, known):
-                self._unknown_in("data", key, known)
-            return program
+                self._unknown(self._end(key), key, known, " of `data`")
+            return None
         if owners[0] != 0 and len(owners) > 1:
             self._ambiguous(key, [data.steps[index] for index in owners])
-            return program
-        return self._step(program, data, owners[0], key)
+            return None
+        return self._step(data, owners[0], key)
 
-    def _step(self, program: ast.Program, data: ast.Data, at: int, key: str) -> ast.Program:
+    def _step(self, data: ast.Data, at: int, key: str) -> Slot:
         signature = _signature(at, data.steps[at])
         assert signature is not None, "the owner of the key was looked up"
-        parameter = signature.parameter(key)
+        parameter, index = signature.parameter(key), signature.names.index(key)
         assert parameter is not None, "the owner of the key has it"
-        value = self._value(isinstance(parameter.type, Quoted))
-        step = _with_argument(data.steps[at], key, signature.names.index(key), value)
+        put = partial(self._with_step, data, at, key, index)
+        old = _given(data.steps[at], key, index)
+        return Slot(old, parameter.default_words, isinstance(parameter.type, Quoted), put)
+
+    def _with_step(self, data: ast.Data, at: int, key: str, index: int, value: ast.Expression) -> ast.Program:
+        step = _with_argument(data.steps[at], key, index, value)
         steps = (*data.steps[:at], step, *data.steps[at + 1 :])
-        return _replaced(program, data, attrs.evolve(data, steps=steps))
+        return _replaced(self.program, data, attrs.evolve(data, steps=steps))
 
     def _ambiguous(self, key: str, steps: Sequence[ast.Call]) -> None:
         notes = [(step.span, "has it") for step in steps]
         message = f"more than one transform has an argument `{key}`"
-        self.collector.report("E310", self._key(), message, help="change the spec, or use a `let`", notes=notes)
+        self.collector.report("E310", self.key.span, message, help="change the spec, or use a `let`", notes=notes)
 
     # search
 
-    def search(self, program: ast.Program, key: str) -> ast.Program:
-        if SEARCH.parameter(key) is None:
-            self._unknown_in("search", key, SEARCH.names)
-            return program
-        value = self._value(False)
-        setting = ast.Setting(ast.Word(key, self._key()), value, value.span)
-        block = next((one for one in program.statements if isinstance(one, ast.Search)), None)
+    def search(self, key: str) -> Slot | None:
+        parameter = SEARCH.parameter(key)
+        if parameter is None:
+            self._unknown(self._end(key), key, SEARCH.names, " of `search`")
+            return None
+        block = next((one for one in self.program.statements if isinstance(one, ast.Search)), None)
+        given = [one.value for one in block.settings if one.name.text == key] if block else []
+        put = partial(self._with_setting, block, key)
+        return Slot(given[0] if given else None, parameter.default_words, False, put)
+
+    def _with_setting(self, block: ast.Search | None, key: str, value: ast.Expression) -> ast.Program:
+        setting = ast.Setting(ast.Word(key, self.key.span), value, value.span)
         if block is None:
-            return attrs.evolve(program, statements=(*program.statements, ast.Search((setting,), value.span)))
+            statements = (*self.program.statements, ast.Search((setting,), value.span))
+            return attrs.evolve(self.program, statements=statements)
         kept = [one for one in block.settings if one.name.text != key]
-        return _replaced(program, block, attrs.evolve(block, settings=(*kept, setting)))
+        return _replaced(self.program, block, attrs.evolve(block, settings=(*kept, setting)))
 
-    # values
+    # words
 
-    def _value(self, quoted: bool) -> ast.Expression:
-        """The value as an expression; where a text is wanted, quotes may be left out."""
-        override = self.override
-        if quoted and not override.value.startswith('"'):
-            return ast.Text(override.value, self._value_span())
-        if not override.value.strip():
-            self.collector.report("E104", self._value_span(), "expected a value, found the end of the text")
-            return ast.Unread(span=self._value_span())
-        padding = "\n" * (override.number - 1) + " " * (override.value_at - 1)
-        return parse_expression(padding + override.written[override.value_at - 1 :], SOURCE, self.collector)
+    def _beginning(self, section: str) -> Span:
+        whole = self.key.span
+        return attrs.evolve(whole, end_line=whole.line, end_column=whole.column + len(section))
 
-    def _key(self) -> Span:
-        return self._words(self.override.key)
+    def _end(self, key: str) -> Span:
+        whole = self.key.span
+        return attrs.evolve(whole, line=whole.end_line, column=whole.end_column - len(key))
 
-    def _words(self, beginning: str) -> Span:
-        """The place of the key, or of the beginning of it."""
-        number, column = self.override.number, self.override.key_at
-        return Span(SOURCE, number, column, number, column + len(beginning))
-
-    def _value_span(self) -> Span:
-        number, column = self.override.number, self.override.value_at
-        return Span(SOURCE, number, column, number, column + max(1, len(self.override.value)))
-
-    def _unknown_in(self, section: str, key: str, known: Iterable[str]) -> None:
-        whole = self._key()
-        span = attrs.evolve(whole, column=whole.end_column - len(key))
-        unknown("E310", "key", key, span, known, self.collector, f" of `{section}`")
-
-    def _unknown_key(self, known: Iterable[str]) -> None:
-        unknown("E310", "key", self.override.key, self._key(), known, self.collector, ": nothing can be set by it")
+    def _unknown(self, span: Span, key: str, known: Iterable[str], where: str) -> None:
+        unknown("E310", "key", key, span, known, self.collector, where)
 
 
-_SECTIONS: dict[str, Callable[[_Applying, ast.Program, str], ast.Program]] = {
-    "data": _Applying.data,
-    "search": _Applying.search,
-}
+_SECTIONS: dict[str, Callable[[_Finding, str], Slot | None]] = {"data": _Finding.data, "search": _Finding.search}
 
 
 def _keys(program: ast.Program) -> list[str]:
     lets = [one.name.text for one in program.statements if isinstance(one, ast.Let)]
     instances = [one for one in program.statements if isinstance(one, ast.Instance)]
-    return [*lets, *(name for one in instances for name in _parameter_names(program, one))]
+    return [*lets, *(each.name.text for one in instances for each in _parameters(program, one))]
 
 
-def _parameter_names(program: ast.Program, instance: ast.Instance) -> list[str]:
+def _parameters(program: ast.Program, instance: ast.Instance) -> list[ast.Parameter]:
     called = instance.template.name.text
     networks = (one for one in program.statements if isinstance(one, ast.Network) and one.name.text == called)
-    return [one.name.text for network in networks for one in network.parameters or ()]
+    return [one for network in networks for one in network.parameters or ()]
 
 
 def _replaced(program: ast.Program, old: ast.Statement, new: ast.Statement) -> ast.Program:
@@ -238,12 +291,22 @@ def _signature(index: int, step: ast.Call) -> Signature | None:
     return found.signature if found else None
 
 
+def _argument_at(call: ast.Call, name: str, index: int) -> int | None:
+    """Which of the arguments of a call is the one of a name, given by name or by place."""
+    arguments = call.arguments or ()
+    named = (at for at, one in enumerate(arguments) if one.name is not None and one.name.text == name)
+    by_place = index if index < len(arguments) and arguments[index].name is None else None
+    return next(named, by_place)
+
+
+def _given(call: ast.Call, name: str, index: int) -> ast.Expression | None:
+    at = _argument_at(call, name, index)
+    return None if at is None else (call.arguments or ())[at].value
+
+
 def _with_argument(call: ast.Call, name: str, index: int, value: ast.Expression) -> ast.Call:
-    """The call with one argument given anew, in its place if it was given by name or by place."""
-    arguments = list(call.arguments or ())
-    at = next((at for at, one in enumerate(arguments) if one.name is not None and one.name.text == name), None)
-    if at is None and index < len(arguments) and arguments[index].name is None:
-        at = index
+    """The call with one argument given anew, in its place if it was given."""
+    arguments, at = list(call.arguments or ()), _argument_at(call, name, index)
     new = ast.Argument(ast.Word(name, value.span), value, value.span)
     if at is None:
         arguments.append(new)

@@ -89,6 +89,15 @@ class Parameter:
     default: Value | Required | None = REQUIRED
     about: str = ""
 
+    @property
+    def default_words(self) -> str:
+        """The default as it is written; the empty text where there is none."""
+        if self.default is None or self.default is REQUIRED:
+            return ""
+        if isinstance(self.default, bool):
+            return str(self.default).lower()
+        return f'"{self.default}"' if isinstance(self.type, Quoted) else str(self.default)
+
 
 @attrs.frozen
 class Signature:

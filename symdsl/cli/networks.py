@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from symdsl.cli.options import PATH, device_name, json_option, set_option, spec_argument
-from symdsl.cli.terminal import deliver, tell
+from symdsl.cli.terminal import deliver, note, tell
 from symdsl.views import NETWORK_VIEWS, data_bytes, json_bytes
 
 if TYPE_CHECKING:
@@ -92,9 +92,11 @@ def _probe(spec: Spec, device: str) -> Mapping[str, Any]:
 
 
 def load(path: Path, settings: Mapping[str, Override], quiet: bool = False) -> Spec:
-    """A spec that is right; its warnings are told, unless all is to be quiet."""
+    """A spec that is right; its warnings, and what a profile changes, are told, unless all is to be quiet."""
     from symdsl import spec
 
     loaded = spec.load(path, settings)
-    tell(() if quiet else loaded.warnings)
+    if not quiet:
+        tell(loaded.warnings)
+        note(loaded.profile)
     return loaded

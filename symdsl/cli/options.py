@@ -66,7 +66,8 @@ set_option = click.option(
     multiple=True,
     metavar="K=V",
     callback=settings_by_key,
-    help="Say something else than the spec: width=8, data.root=DIR, search.epochs=20. Can be repeated.",
+    help="Say something else than the spec: width=8, data.root=DIR, search.epochs=20; profile=NAME sets a "
+    "profile of the spec first. Can be repeated.",
 )
 device_option = click.option(
     "--device",

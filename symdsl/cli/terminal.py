@@ -50,6 +50,12 @@ def tell(diagnostics: Sequence[Diagnostic]) -> None:
         click.echo(render_text(diagnostics, colour), err=True, color=colour)
 
 
+def note(news: object) -> None:
+    """Print a line to standard error; none where there are no news."""
+    if news is not None:
+        click.echo(str(news), err=True)
+
+
 def fail(reason: str) -> NoReturn:
     """End the program with a reason in one line."""
     click.echo(f"error: {' '.join(reason.split())}", err=True)

@@ -11,7 +11,6 @@ from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import IMAGE, NORMAL
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import (
-    REQUIRED,
     Choice,
     Parameter,
     Quoted,
@@ -35,6 +34,7 @@ KEYWORDS = {
     "network": "`network name { ... }` is what to learn; `network name = other(...)` gives one its parameters.",
     "prior": "`prior { layer.kind ~ normal(...) }` says what is believed of weights beforehand; `*` stands for any.",
     "search": "`search { key = value }` says how to search; what is left out has its default.",
+    "profile": "`profile name { key = value }` names values to be set together, by `--set profile=name`.",
     "input": "`input image(channels, height, width)` is what the network reads.",
     "lift": "`lift group` copies the map to every element of a group, for group convolutions to act on.",
     "layer": "`layer name: kinds -> channels stride s |> activation`: a sum of candidates; the search chooses.",
@@ -121,18 +121,8 @@ def usage(signature: Signature) -> str:
 
 
 def _usage(parameter: Parameter) -> str:
-    default = default_words(parameter)
+    default = parameter.default_words
     return f"{parameter.name} = {default}" if default else parameter.name
-
-
-def default_words(parameter: Parameter) -> str:
-    """A default as it is written; the empty text where there is none."""
-    value = parameter.default
-    if value is None or value is REQUIRED:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return f'"{value}"' if isinstance(parameter.type, Quoted) else str(value)
 
 
 def values(type: Type) -> tuple[str, ...]:
@@ -169,7 +159,7 @@ def _bounds(low: float, high: float, above: bool = False, below: bool = False) -
 
 def parameter_words(parameter: Parameter) -> str:
     """A line of Markdown about an argument or a key."""
-    default = default_words(parameter)
+    default = parameter.default_words
     ends = f"; {default} unless given" if default else ""
     about = f"{parameter.about}; " if parameter.about else ""
     return f"`{parameter.name}`: {about}{type_words(parameter.type)}{ends}"

@@ -18,7 +18,7 @@ from symdsl.groups import GROUPS, TRIVIAL
 from symdsl.language.keywords import FLAGS, keywords
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"
-_DECLARING = ("LET", "NETWORK", "LAYER", "BLOCK", "AS")
+_DECLARING = ("LET", "NETWORK", "LAYER", "BLOCK", "PROFILE", "AS")
 _END = r"(?![A-Za-z0-9_])"
 _GAP = r"[ \t]+"
 

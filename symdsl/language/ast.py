@@ -317,7 +317,17 @@ class Search:
     brace: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
-Statement: TypeAlias = Let | Import | Data | Block | Network | Instance | Priors | Search | Unread
+@attrs.frozen
+class Profile:
+    """`profile name { settings }`: overrides to be set together; their keys may have a part before a dot."""
+
+    name: Word
+    settings: tuple[Setting, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+    brace: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+Statement: TypeAlias = Let | Import | Data | Block | Network | Instance | Priors | Search | Profile | Unread
 
 
 @attrs.frozen

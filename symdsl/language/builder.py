@@ -172,8 +172,15 @@ class _Builder:
     def search(self, children: list[Any]) -> ast.Search:
         return ast.Search(*self._braced(children, ast.Setting))
 
+    def profile(self, children: list[Any]) -> ast.Profile:
+        return ast.Profile(self._word(children[1]), *self._braced(children, ast.Setting))
+
     def setting(self, children: list[Any]) -> ast.Setting:
-        return ast.Setting(self._word(children[0]), children[2], self._span(children))
+        name = children[0] if isinstance(children[0], ast.Word) else self._word(children[0])
+        return ast.Setting(name, children[2], self._span(children))
+
+    def key(self, children: list[Any]) -> ast.Word:
+        return ast.Word("".join(children), self._span(children))
 
     # items of a network
 

@@ -21,6 +21,7 @@ _AFTER = {
     "AS": "a name, or several in parentheses",
     "PRIOR": "`{`",
     "SEARCH": "`{`",
+    "PROFILE": "the name of the profile",
 }
 """Expected after one token, whatever the parser's state."""
 
@@ -30,6 +31,7 @@ _WHERE_ACCEPTED = (
     (frozenset({"DOT", "STAR"}), "`.` and a kind, as in `l1.CONV`"),
     (frozenset({"AS", "LAYER"}), "`as` and a name, or the next item of the network"),
     (frozenset({"TILDE", "DOT"}), "`~` and a prior"),
+    (frozenset({"EQUAL", "DOT"}), "`=` and a value"),
     (frozenset({"AS"}), "`as` and a name for the value"),
     (frozenset({"COLON", "COMMA"}), "`,` or `)`"),
     (frozenset({"COLON"}), "`:` and the kinds the layer may take"),
@@ -38,7 +40,7 @@ _WHERE_ACCEPTED = (
     (frozenset({"NAME", "KIND"}), "a kind, such as `CONV(3)`"),
     (frozenset({"TEXT"}), "a text in quotes"),
     (frozenset({"DOT"}), "`.` and a kind"),
-    (frozenset({"LET"}), "a statement: `let`, `import`, `data`, `block`, `network`, `prior` or `search`"),
+    (frozenset({"LET"}), "a statement: `let`, `import`, `data`, `block`, `network`, `prior`, `search` or `profile`"),
     (frozenset({"LAYER"}), "an item of a network, such as `layer`, or `}`"),
     (frozenset({"EQUAL", "LBRACE"}), "`=` or `{`"),
     (frozenset({"COMMA", "RPAR"}), "`,` or `)`"),

@@ -34,7 +34,7 @@ Line: TypeAlias = (
 )
 """What has no braces."""
 
-Braced: TypeAlias = ast.Block | ast.Network | ast.Priors | ast.Search | ast.Repeat
+Braced: TypeAlias = ast.Block | ast.Network | ast.Priors | ast.Search | ast.Profile | ast.Repeat
 """What has braces."""
 
 _COMPARISON, _SUM, _PRODUCT, _UNARY = range(1, 5)
@@ -92,7 +92,7 @@ def inside_of(node: Braced) -> tuple[Line | Braced, ...]:
             return inside
         case ast.Priors(rules=rules):
             return rules
-        case ast.Search(settings=settings):
+        case ast.Search(settings=settings) | ast.Profile(settings=settings):
             return settings
 
 
@@ -183,6 +183,8 @@ def _head(node: Braced) -> str:
             return "prior {"
         case ast.Search():
             return "search {"
+        case ast.Profile(name):
+            return f"profile {name.text} {{"
 
 
 # ---------------------------------------------------------------- on several lines

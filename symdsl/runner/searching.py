@@ -92,7 +92,7 @@ def search(
     if objective not in ("laplace", "map"):
         raise ValueError(f'`objective` (="{objective}") must be "laplace" or "map"')
     if seed is not None:
-        spec = parse(spec.text(), {"search.seed": seed}, source=spec.name)
+        spec = attrs.evolve(parse(spec.text(), {"search.seed": seed}, source=spec.name), profile=spec.profile)
     target = resolve_device(device)
     dataset = data_room.load(spec)
     with _open(spec, out, resume) as folder, _status_kept(folder):
@@ -171,6 +171,7 @@ class _Run:
             command=sys.argv,
             dataset=data_room.fingerprint(self.dataset),
             now=datetime.now(UTC),
+            profile=self.spec.profile.name if self.spec.profile else None,
         )
         self.folder.write_text("spec.sym", self.spec.text())
         self.folder.write_json("graph.json", to_json(self.spec.graph()))

@@ -136,6 +136,7 @@ def _task(folder: SeedsFolder, seed: Seed, spec: Spec, device: str, objective: O
         objective=objective,
         folder=str(folder.run(seed)),
         resumed=folder.has_begun(seed),
+        profile=spec.profile,
     )
 
 

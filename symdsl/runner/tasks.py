@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 import attrs
 
+from symdsl.analysis.profiles import Change, Profile
 from symdsl.diagnostics import RunError
 from symdsl.progress import Metrics, Silent
 from symdsl.runner.searching import Objective, search
@@ -22,6 +23,13 @@ from symdsl.spec import parse
 
 FAILED, INTERRUPTED = 3, 130
 """How a process says with its exit status what became of its task."""
+
+
+def _profile(found: Profile | Mapping[str, Any] | None) -> Profile | None:
+    """A profile, or one that was made plain values of."""
+    if found is None or isinstance(found, Profile):
+        return found
+    return Profile(found["name"], tuple(Change(**one) for one in found["changes"]))
 
 
 @attrs.frozen
@@ -36,6 +44,7 @@ class Task:
         objective: `laplace` or `map`.
         folder: the run folder.
         resumed: whether it holds an unfinished run to go on with.
+        profile: the profile of the spec that was set.
     """
 
     text: str
@@ -45,10 +54,12 @@ class Task:
     objective: Objective
     folder: str
     resumed: bool
+    profile: Profile | None = attrs.field(default=None, converter=_profile)
 
     def run(self, observer: Silent) -> None:
         """Searches; raises what `search` raises."""
-        spec = attrs.evolve(parse(self.text, {"search.seed": self.seed}), name=self.name)
+        parsed = parse(self.text, {"search.seed": self.seed})
+        spec = attrs.evolve(parsed, name=self.name, profile=self.profile)
         out, resume = (None, self.folder) if self.resumed else (self.folder, None)
         search(spec, self.device, out, resume, objective=self.objective, observer=observer)
 

@@ -156,7 +156,17 @@ class RunFolder:
         except UnicodeDecodeError as error:
             raise RunError(f"{self.path / name}: damaged, it is not UTF-8 text") from error
 
-    def begin(self, *, spec: str, seed: int, device: str, command: Sequence[str], dataset: str, now: datetime) -> None:
+    def begin(
+        self,
+        *,
+        spec: str,
+        seed: int,
+        device: str,
+        command: Sequence[str],
+        dataset: str,
+        now: datetime,
+        profile: str | None = None,
+    ) -> None:
         """Writes `run.json` of a run that starts now.
 
         Args:
@@ -166,11 +176,19 @@ class RunFolder:
             command: the command line, or the call, that started it.
             dataset: fingerprint of the data.
             now: the time, with a zone.
+            profile: name of the profile that was set, if one was.
 
         Raises:
             RunError: it cannot be written.
         """
-        told = {"spec": spec, "seed": seed, "device": device, "command": list(command), "dataset": dataset}
+        told = {
+            "spec": spec,
+            "profile": profile,
+            "seed": seed,
+            "device": device,
+            "command": list(command),
+            "dataset": dataset,
+        }
         times = {"started": _stamp(now), "updated": _stamp(now)}
         self.write_json(RUN, {"schema": SCHEMA, "status": "running", **told, **times, "versions": versions()})
 

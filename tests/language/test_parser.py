@@ -39,7 +39,7 @@ def errors(text: str) -> list[tuple[int, str]]:
         ("data digits |>", "expected a transform or an activation, such as `standardize` or `relu`, found the end"),
         (
             "wide = 3",
-            "expected a statement: `let`, `import`, `data`, `block`, `network`, `prior` or `search`, found `wide`",
+            "expected a statement: `let`, `import`, `data`, `block`, `network`, `prior`, `search` or `profile`, found `wide`",
         ),
         ("network n", "expected `=` or `{`, found the end of the text"),
         ("network n { lay }", "expected an item of a network, such as `layer`, or `}`, found `lay`"),
@@ -73,7 +73,7 @@ def errors(text: str) -> list[tuple[int, str]]:
         ("data digits(3 4 5 " + "b" * 60, "expected `,` or `)`, found `4`"),
         (
             "let a = 3\n" + "b" * 60,
-            "expected a statement: `let`, `import`, `data`, `block`, `network`, `prior` or `search`, found `"
+            "expected a statement: `let`, `import`, `data`, `block`, `network`, `prior`, `search` or `profile`, found `"
             + "b" * 37
             + "...`",
         ),

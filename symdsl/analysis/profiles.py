@@ -1,0 +1,141 @@
+"""Profiles: overrides that a spec itself names, checked whether they are set or not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from symdsl.analysis.dependencies import names_in
+from symdsl.analysis.names import gaps_of, hidden, report_twice, unique, unknown
+from symdsl.analysis.overrides import Override, Slot, apply_overrides, find_slot, make_known
+from symdsl.diagnostics import Collector, suggest
+from symdsl.language import ast
+from symdsl.language.printer import expression
+
+KEY = "profile"
+"""The key of the override that sets a profile."""
+
+
+@attrs.frozen
+class Change:
+    """A value that a profile changed.
+
+    Attributes:
+        key: as `--set` takes it.
+        before: the text of the value of the spec, or of the default where it has none; empty where there is neither.
+        after: the text of the value of the profile.
+    """
+
+    key: str
+    before: str
+    after: str
+
+    def __str__(self) -> str:
+        return f"{self.key} {self.before or 'unset'} -> {self.after}"
+
+
+@attrs.frozen
+class Profile:
+    """A profile that is set.
+
+    Attributes:
+        name: of the profile.
+        changes: what it changed, without what another override sets anyway.
+    """
+
+    name: str
+    changes: tuple[Change, ...]
+
+    def __str__(self) -> str:
+        return f"profile {self.name}: {', '.join(map(str, self.changes)) or 'changes nothing'}"
+
+
+@attrs.frozen
+class Applied:
+    """A tree and what was done to it.
+
+    Attributes:
+        program: with overrides applied; profiles still stand in it.
+        used: names that are asked for by what is not, or no longer, part of it.
+        chosen: the profile that was applied.
+        filled: the settings of that profile that count, and where their values went.
+    """
+
+    program: ast.Program
+    used: frozenset[str]
+    chosen: ast.Profile | None
+    filled: tuple[tuple[ast.Setting, Slot], ...]
+
+    @property
+    def result(self) -> ast.Program:
+        """The program as it is run: without profiles if one was applied, else with them, as written."""
+        if self.chosen is None:
+            return self.program
+        kept = tuple(one for one in self.program.statements if not isinstance(one, ast.Profile))
+        return attrs.evolve(self.program, statements=kept)
+
+    @property
+    def profile(self) -> Profile | None:
+        """What the profile changed; only what has no errors can be asked."""
+        if self.chosen is None:
+            return None
+        changes = (Change(one.name.text, _text(slot), expression(one.value)) for one, slot in self.filled)
+        return Profile(self.chosen.name.text, tuple(one for one in changes if one.before != one.after))
+
+
+def _text(slot: Slot) -> str:
+    return slot.default if slot.old is None else expression(slot.old)
+
+
+def profiles_of(program: ast.Program, collector: Collector) -> dict[str, ast.Profile]:
+    """The profiles by name, each with every key once; what is there twice is reported and left out."""
+    found: dict[str, ast.Profile] = {}
+    for one in program.statements:
+        if isinstance(one, ast.Profile):
+            settings = tuple(unique(one.settings, f"a key of `{one.name.text}`", collector).values())
+            first = found.setdefault(one.name.text, attrs.evolve(one, settings=settings))
+            if first.name is not one.name:
+                report_twice("a profile", one.name, first.name.span, collector)
+    return found
+
+
+def check_keys(program: ast.Program, profiles: Iterable[ast.Profile], collector: Collector) -> None:
+    """Report the keys of profiles that name nothing."""
+    for profile in profiles:
+        for setting in profile.settings:
+            find_slot(program, setting.name, collector)
+
+
+def choose(
+    program: ast.Program, profiles: Mapping[str, ast.Profile], overrides: Sequence[Override], collector: Collector
+) -> ast.Profile | None:
+    """The profile that the overrides ask for; an unknown one is reported."""
+    make_known(overrides, collector)
+    wanted = next((one for one in reversed(overrides) if one.key == KEY), None)
+    if wanted is None:
+        return None
+    name = wanted.value.strip('"')
+    if name not in profiles and (not hidden(KEY, gaps_of(program)) or suggest(name, profiles)):
+        where = "" if profiles else ": this spec has none"
+        unknown("E310", "profile", name, wanted.value_span, profiles, collector, where)
+    return profiles.get(name)
+
+
+def apply(
+    program: ast.Program, profile: ast.Profile | None, overrides: Sequence[Override], collector: Collector
+) -> Applied:
+    """Change a tree as a profile says, if there is one, and then as the overrides say."""
+    others = [one for one in overrides if one.key != KEY]
+    written = [
+        one.value for profile in program.statements if isinstance(profile, ast.Profile) for one in profile.settings
+    ]
+    keys, filled = {one.key for one in others}, []
+    for setting in profile.settings if profile else ():
+        slot = find_slot(program, setting.name, collector)
+        if slot is not None:
+            program = slot.put(setting.value)
+            written += [] if slot.old is None else [slot.old]
+            filled += [] if setting.name.text in keys else [(setting, slot)]
+    program = apply_overrides(program, others, collector)
+    return Applied(program, frozenset(names_in(tuple(written))), profile, tuple(filled))
