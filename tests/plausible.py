@@ -174,6 +174,12 @@ data = st.builds(
 settings = st.one_of(
     [st.builds(ast.Setting, st.just(ast.Word(one.name)), values(one.type)) for one in SEARCH.parameters]
 )
+overrides = st.one_of(
+    st.builds(ast.Setting, _word((*GLOBAL, "d")), st.one_of(_wholes, kinds, lists, _odd)),
+    st.builds(ast.Setting, _word(("data.size", "data.copies", "data.test", "odd.size")), _wholes),
+    settings.map(lambda one: ast.Setting(ast.Word(f"search.{one.name.text}"), one.value)),
+)
+profiles = st.builds(ast.Profile, _word(("quick", "n")), st.lists(overrides, max_size=3).map(tuple))
 instances = st.builds(
     ast.Instance, st.just(ast.Word("n")), st.builds(ast.Call, st.just(ast.Word("template")), arguments())
 )
@@ -194,5 +200,6 @@ def specs(draw: st.DrawFn) -> str:
         *draw(built),
         *draw(st.lists(st.builds(ast.Priors, st.lists(rules, min_size=1, max_size=3).map(tuple)), max_size=1)),
         *draw(st.lists(st.builds(ast.Search, st.lists(settings, max_size=3).map(tuple)), max_size=1)),
+        *draw(st.lists(profiles, max_size=2)),
     ]
     return print_program(ast.Program(tuple(statements)))

@@ -101,6 +101,8 @@ patterns = st.builds(
 rules = st.builds(ast.Rule, st.lists(patterns, min_size=2, max_size=3).map(tuple), steps)
 parameters = st.builds(ast.Parameter, words, st.none() | words | st.just(ast.Word("prior")), st.none() | small)
 parameter_lists = st.none() | st.lists(parameters, max_size=3).map(tuple)
+dotted = st.tuples(st.just("data") | st.just("search") | names, names)
+keys = words | dotted.map(lambda parts: ast.Word(".".join(parts)))
 statements = st.one_of(
     st.builds(ast.Let, words, expressions),
     st.builds(ast.Import, texts),
@@ -110,5 +112,6 @@ statements = st.one_of(
     st.builds(ast.Instance, words, steps),
     st.builds(ast.Priors, st.lists(rules, max_size=2).map(tuple)),
     st.builds(ast.Search, st.lists(st.builds(ast.Setting, words, expressions), max_size=2).map(tuple)),
+    st.builds(ast.Profile, words, st.lists(st.builds(ast.Setting, keys, expressions), max_size=2).map(tuple)),
 )
 programs = st.lists(statements, max_size=4).map(lambda found: ast.Program(tuple(found)))

@@ -839,3 +839,96 @@ def test_interrupted_seeds_say_how_to_go_on(tiny: Path, monkeypatch: pytest.Monk
     refused = call("show", "all", "--emit", "svg")
     assert (refused.exit_code, refused.stdout) == (3, "")
     assert "no seed is finished, there is nothing to draw yet" in refused.stderr
+
+
+# ---------------------------------------------------------------- profiles
+
+PROFILE = """
+profile quick {
+  width         = 3
+  search.epochs = 1
+}
+"""
+QUICK = "profile quick: width 2 -> 3, search.epochs 3 -> 1\n"
+
+
+@pytest.fixture
+def quick(tiny: Path) -> Path:
+    """The small spec with a profile."""
+    tiny.write_text(TINY + PROFILE)
+    return tiny
+
+
+@pytest.mark.parametrize("command", ["search", "map"])
+def test_a_run_says_what_its_profile_changed(quick: Path, command: str) -> None:
+    done = call(command, quick, "--set", "profile=quick", "--out", "out", "--device", "cpu")
+    assert done.exit_code == 0
+    assert done.stderr.startswith(QUICK)
+    info = json.loads(Path("out/run.json").read_text())
+    assert (info["profile"], json.loads(Path("out/result.json").read_text())["epochs"]) == ("quick", 1)
+    assert "profile" not in Path("out/spec.sym").read_text()
+    assert spec.load("out/spec.sym").facts.network.nodes[1].out_shape.channels == 3
+
+
+def test_a_quiet_run_does_not_say_it(quick: Path) -> None:
+    done = call("map", quick, "--set", "profile=quick", "--quiet", "--out", "out", "--device", "cpu")
+    assert (done.exit_code, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["compile", "data"])
+def test_what_shows_a_spec_says_what_its_profile_changed(quick: Path, command: str) -> None:
+    assert call(command, quick, "--set", "profile=quick", "--set", "search.epochs=9").stderr.startswith(
+        "profile quick: width 2 -> 3\n"
+    )
+    assert "profile" not in call(command, quick).stderr
+
+
+def test_a_run_with_a_profile_is_resumed_with_it(quick: Path) -> None:
+    settings = ["--set", "profile=quick", "--set", "search.epochs=2"]
+
+    class Interrupting(Silent):
+        def epoch(self, metrics: Any) -> None:
+            raise KeyboardInterrupt
+
+    loaded = spec.load(quick, {"profile": "quick", "search.epochs": 2})
+    with pytest.raises(KeyboardInterrupt, match=r"^$"):
+        runner.search(loaded, device="cpu", out="out", observer=Interrupting())
+    assert "started from another spec" in call("search", quick, "--device", "cpu", "--resume", "out").stderr
+    assert call("search", quick, *settings, "--device", "cpu", "--resume", "out").exit_code == 0
+    info = json.loads(Path("out/run.json").read_text())
+    assert (info["status"], info["profile"]) == ("finished", "quick")
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_every_seed_of_a_search_says_which_profile_it_has(quick: Path, jobs: str) -> None:
+    options = ["--seeds", "1,2", "--jobs", jobs, "--out", "all", "--device", "cpu"]
+    done = call("search", quick, "--set", "profile=quick", *options)
+    assert done.exit_code == 0
+    assert [json.loads(path.read_text())["profile"] for path in Path("all").glob("*/run.json")] == ["quick", "quick"]
+
+
+def test_a_run_without_a_profile_keeps_them_in_its_spec(quick: Path) -> None:
+    assert call("map", quick, "--set", "search.epochs=1", "--out", "out", "--device", "cpu").exit_code == 0
+    assert json.loads(Path("out/run.json").read_text())["profile"] is None
+    assert spec.load("out/spec.sym", {"profile": "quick"}).facts.search.epochs == 1
+
+
+def test_another_seed_leaves_the_profile(quick: Path) -> None:
+    result = runner.search(spec.load(quick, {"profile": "quick"}), device="cpu", out="out", seed=5)
+    assert (result["seed"], json.loads(Path("out/run.json").read_text())["profile"]) == (5, "quick")
+    assert result.spec.profile is not None
+    assert str(result.spec.profile) == QUICK.strip()
+
+
+def test_a_rotten_profile_fails_a_check(quick: Path) -> None:
+    assert call("check", quick).exit_code == 0
+    quick.write_text((TINY + PROFILE).replace("width         = 3", "width         = 0"))
+    done = call("check", quick)
+    assert done.exit_code == 1
+    assert done.stderr.count("error[E402]: `channels` (=0) must be at least 1") == 2
+    assert "a value comes from here" in done.stderr
+    assert "profile quick {\n     |         ----- with this profile\n" in done.stderr
+
+
+def test_the_help_of_set_names_profiles() -> None:
+    assert "profile=NAME" in unstyle(call("check", "--help").stdout)

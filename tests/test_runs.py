@@ -389,6 +389,7 @@ def test_begin_tells_how_to_repeat_the_run(run):
         "schema": 1,
         "status": "running",
         "spec": "digits",
+        "profile": None,
         "seed": 711,
         "device": "cpu",
         "command": ["symdsl", "search"],

@@ -217,8 +217,8 @@ _TABLE = (
         "E308",
         "something defined twice",
         "`let`s, blocks and networks share their names, of imported files too, so each name is given once. So are the "
-        "names of the layers of one network, keys and arguments; a spec has one `data`, one `search`, and one network "
-        "to build.",
+        "names of profiles, of the layers of one network, keys and arguments; a spec has one `data`, one `search`, and "
+        "one network to build.",
         "let width = 4\nlet width = 8",
         "let width = 4\nlet height = 8",
     ),
@@ -232,8 +232,9 @@ _TABLE = (
     Code(
         "E310",
         "an override of nothing",
-        "`--set` changes a `let`, a parameter given where a network is instantiated, `data.KEY` or "
-        "`search.KEY`. `data.KEY` is an argument of the source, or of the one transform that has it.",
+        "`--set`, and a `profile`, change a `let`, a parameter given where a network is instantiated, `data.KEY` or "
+        "`search.KEY`. `data.KEY` is an argument of the source, or of the one transform that has it. "
+        "`profile=NAME` sets a profile of the spec.",
         "symdsl check specs/digits.sym --set widht=8",
         "symdsl check specs/digits.sym --set width=8",
     ),
@@ -241,8 +242,8 @@ _TABLE = (
         "E311",
         "no data or no network",
         "A spec says what to learn from, and has a network to build: one without parameters, or one "
-        "instantiated with `=`. A file of networks with parameters and `let`s alone is a library for others to "
-        "import: `check` accepts it, but it can neither be built nor trained.",
+        "instantiated with `=`. A file of networks with parameters, `let`s and profiles alone is a library for "
+        "others to import: `check` accepts it, but it can neither be built nor trained.",
         "network p(width) {\n  input image(1, 8, 8)\n  flatten\n  layer h1: FC -> width\n  layer h2: FC -> classes\n}",
         "network p(width) {\n"
         "  input image(1, 8, 8)\n"

@@ -13,7 +13,7 @@ from symdsl.analysis.overrides import Override
 from symdsl.diagnostics import SpecError, render_text
 from symdsl.language.formatter import format_text
 from symdsl.language.imports import LARGEST
-from symdsl.spec import load
+from symdsl.spec import check, load
 
 FIXTURES = Path(__file__).parent.parent / "fixtures"
 BAD = FIXTURES / "bad"
@@ -58,6 +58,7 @@ def test_every_code_is_shown_by_a_wrong_spec(code: str) -> None:
 @pytest.mark.parametrize("path", sorted((FIXTURES / "good").glob("*.sym")), ids=lambda path: path.stem)
 def test_nothing_is_said_about_right_specs(path: Path) -> None:
     assert rendered(path) == "\n"
+    assert check(path) == ()
 
 
 @pytest.mark.parametrize("path", sorted(SPECS.rglob("*.sym")), ids=lambda path: path.stem)
@@ -71,4 +72,4 @@ WHOLE = [path for path in sorted(SPECS.rglob("*.sym")) if path.parent.name != "b
 
 @pytest.mark.parametrize("path", WHOLE, ids=lambda path: path.stem)
 def test_shipped_specs_are_right(path: Path) -> None:
-    assert load(path).warnings == ()
+    assert check(path) == ()

@@ -47,6 +47,7 @@ _TERMINALS = {
     ast.Instance: "NETWORK",
     ast.Priors: "PRIOR",
     ast.Search: "SEARCH",
+    ast.Profile: "PROFILE",
 }
 
 

@@ -71,6 +71,11 @@ search {
   epochs    = 60
   optimizer = adam(lr = 0.1)
 }
+profile cpu {                     // far
+  a             = 60
+  // alone
+  search.epochs = 3               // far
+}
 """
 
 
@@ -113,6 +118,7 @@ LONG = "(a, b, " + "c" * 80 + ")"
             f"block a(b: kinds, c = f{LONG}) {{ flatten }}",
             f"block a(\n  b: kinds,\n  c = f{LONG},\n) {{\n  flatten\n}}\n",
         ),
+        (f"profile p {{ data.a = f(1, g{LONG}) }}", f"profile p {{\n  data.a = f(\n    1,\n    g{LONG},\n  )\n}}\n"),
         (f"network n(a = f{LONG}) {{ }}", f"network n(\n  a = f{LONG},\n) {{\n}}\n"),
         (f"let a = b{'*c' * 60}", f"let a = b{'*c' * 60}\n"),
     ],

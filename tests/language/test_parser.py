@@ -39,7 +39,8 @@ def errors(text: str) -> list[tuple[int, str]]:
         ("data digits |>", "expected a transform or an activation, such as `standardize` or `relu`, found the end"),
         (
             "wide = 3",
-            "expected a statement: `let`, `import`, `data`, `block`, `network`, `prior`, `search` or `profile`, found `wide`",
+            "expected a statement: `let`, `import`, `data`, `block`, `network`, `prior`, `search` or `profile`, "
+            "found `wide`",
         ),
         ("network n", "expected `=` or `{`, found the end of the text"),
         ("network n { lay }", "expected an item of a network, such as `layer`, or `}`, found `lay`"),
