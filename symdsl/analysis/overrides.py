@@ -10,7 +10,7 @@ import attrs
 from symdsl.analysis.names import gaps_of, hidden, unknown
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.searches import SEARCH
-from symdsl.catalog.signatures import Quoted, Signature
+from symdsl.catalog.signatures import Parameter, Quoted, Signature
 from symdsl.diagnostics import Collector, Span, suggest
 from symdsl.language import ast
 from symdsl.language.parser import parse_expression
@@ -162,10 +162,10 @@ class _Finding:
         section, dot, key = self.key.text.partition(".")
         if not dot:
             return self._named(section)
-        if section not in _SECTIONS:
-            unknown("E310", "section", section, self._beginning(section), _SECTIONS, self.collector)
+        if section not in SECTIONS:
+            unknown("E310", "section", section, self._beginning(section), SECTIONS, self.collector)
             return None
-        return _SECTIONS[section](self, key)
+        return SECTIONS[section](self, key)
 
     # `let`s and parameters
 
@@ -267,7 +267,20 @@ class _Finding:
         unknown("E310", "key", key, span, known, self.collector, where)
 
 
-_SECTIONS: dict[str, Callable[[_Finding, str], Slot | None]] = {"data": _Finding.data, "search": _Finding.search}
+SECTIONS: dict[str, Callable[[_Finding, str], Slot | None]] = {"data": _Finding.data, "search": _Finding.search}
+"""What can stand before the dot of a key, and what finds the value of what stands behind it."""
+
+
+def keys_of(program: ast.Program) -> dict[str, Parameter | None]:
+    """Every key that can be set, and what the language says of it, which is nothing of names that the spec defines."""
+    steps = [step for one in program.statements if isinstance(one, ast.Data) for step in one.steps]
+    signatures = [_signature(index, step) for index, step in enumerate(steps)]
+    of_data = [each for one in signatures if one is not None for each in one.parameters]
+    return {
+        **dict.fromkeys(_keys(program)),
+        **{f"data.{one.name}": one for one in reversed(of_data)},
+        **{f"search.{one.name}": one for one in SEARCH.parameters},
+    }
 
 
 def _keys(program: ast.Program) -> list[str]:

@@ -14,7 +14,7 @@ from symdsl.analysis.priors import BIAS, matches
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
-from symdsl.catalog.signatures import Signature, Switch, Type
+from symdsl.catalog.signatures import Parameter, Signature, Switch, Type
 from symdsl.editor.cursor import Cursor
 from symdsl.editor.outline import ITEMS, STATEMENTS
 from symdsl.editor.reading import Reading
@@ -123,10 +123,22 @@ def _key(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     return _arguments(SEARCH, given, 0)
 
 
+def _override(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    """A key of a profile, unless the profile has it."""
+    around = next(one for one in reading.file.inside if one.reach[0] == cursor.around[0].reach[0])
+    given = {str(one.tokens[0]) for one in around.inside if one.tokens[0].start_pos != cursor.word[0]}
+    for name, parameter in reading.keys.items():
+        if name not in given and parameter is None:
+            yield Item(name, "variable", insert=f"{name} = ")
+        elif name not in given and parameter is not None:
+            yield Item(name, "argument", parameter.about, parameter_words(parameter), f"{name} = ")
+
+
 _BEGINNINGS: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {
     "": _statement,
     "PRIOR": _selector,
     "SEARCH": _key,
+    "PROFILE": _override,
 }
 """By the braces around a place: what can begin there; an item of a network in all others, misspelt ones included."""
 
@@ -254,13 +266,28 @@ _ANY = Item("*", "value", "any")
 
 
 def _within_setting(cursor: Cursor, reading: Reading) -> Iterable[Item]:
-    parameter = SEARCH.parameter(str(cursor.before[0]))
+    return _valued(SEARCH.parameter(str(cursor.before[0])), cursor, reading)
+
+
+def _within_override(cursor: Cursor, reading: Reading) -> Iterable[Item]:
+    key = str(cursor.before[0])
+    if cursor.previous == "EQUAL" and reading.keys.get(key) is None:
+        return _anything(cursor, reading)
+    return _valued(reading.keys.get(key), cursor, reading)
+
+
+def _valued(parameter: Parameter | None, cursor: Cursor, reading: Reading) -> Iterable[Item]:
+    """What can be the value of a key, or a part of it."""
     if cursor.previous != "EQUAL" or parameter is None:
         return _names(cursor, reading) if cursor.previous in _CALCULATING else ()
     return [*_values(parameter.type), *_names(cursor, reading)]
 
 
-_WITHIN: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {"PRIOR": _within_rule, "SEARCH": _within_setting}
+_WITHIN: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {
+    "PRIOR": _within_rule,
+    "SEARCH": _within_setting,
+    "PROFILE": _within_override,
+}
 """By the braces around a place: what can be written behind the beginning of an entry; else the rows say it."""
 
 

@@ -73,6 +73,7 @@ _WHAT: dict[str, tuple[str, _Title]] = {
     "NETWORK": ("network", _second),
     "PRIOR": ("search", _first),
     "SEARCH": ("search", _first),
+    "PROFILE": ("search", _second),
     "LAYER": ("layer", _path),
     **dict.fromkeys(("INPUT", "LIFT", "USE", "REPEAT", "PROJECT", "POOL", "FLATTEN"), ("item", _first)),
 }

@@ -10,7 +10,9 @@ from lark import Token
 
 from symdsl.editor.outline import Entry, Outline
 
-_WORD = re.compile(r"(?<![A-Za-z0-9_])[FS]-[A-Z]*$|[A-Za-z_][A-Za-z0-9_]*$")
+_WORD = re.compile(
+    r"(?<![A-Za-z0-9_])(?:[FS]-[A-Z]*|(?:data|search)\.(?:[A-Za-z_][A-Za-z0-9_]*)?)$|[A-Za-z_][A-Za-z0-9_]*$"
+)
 _UNTOUCHED = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"?')
 
 

@@ -14,6 +14,7 @@ from symdsl.analysis.priors import matches
 from symdsl.analysis.values import Located
 from symdsl.catalog.networks import ACTIVATIONS, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
+from symdsl.catalog.signatures import Parameter
 from symdsl.editor.cursor import Bracket, Cursor
 from symdsl.editor.outline import ITEMS, Entry
 from symdsl.editor.reading import Reading
@@ -183,8 +184,8 @@ def _argument(asked: _Asked) -> str:
     """A name before `=`: of an argument, or of a key."""
     if asked.following != "EQUAL":
         return ""
-    if asked.cursor.block == "SEARCH" and not asked.cursor.before:
-        parameter = SEARCH.parameter(str(asked.word))
+    if asked.cursor.block in _KEYS and not asked.cursor.before:
+        parameter = _KEYS[asked.cursor.block](asked)
         return (
             ""
             if parameter is None
@@ -196,6 +197,13 @@ def _argument(asked: _Asked) -> str:
         return parameter_words(parameter)
     found = asked.reading.template(asked.cursor.brackets[-1].called) if asked.cursor.brackets else []
     return next((_symbol_text(one) for one in found if one.name == asked.word), "")
+
+
+_KEYS: dict[str, Callable[[_Asked], Parameter | None]] = {
+    "SEARCH": lambda asked: SEARCH.parameter(str(asked.word)),
+    "PROFILE": lambda asked: asked.reading.keys.get(str(asked.word)),
+}
+"""By the braces around a place: what the language says of the key there."""
 
 
 def _option_lines(names: Iterable[str]) -> list[str]:

@@ -10,11 +10,14 @@ from lark import Token
 
 from symdsl.analysis.analyse import Findings, explore
 from symdsl.analysis.facts import Layer, Node
+from symdsl.analysis.overrides import keys_of
+from symdsl.catalog.signatures import Parameter
 from symdsl.diagnostics import Collector, Diagnostic, Span
 from symdsl.editor.cursor import Cursor, cursor_at
 from symdsl.editor.outline import Entry, Outline
 from symdsl.editor.places import Places
 from symdsl.editor.symbols import GLOBAL, LOCAL, Symbol, symbols
+from symdsl.language import ast
 from symdsl.language.imports import inline
 from symdsl.language.parser import tokens
 from symdsl.spec import check_text
@@ -65,10 +68,19 @@ class Reading:
         return check_text(self.text, self.source, self.path)
 
     @cached_property
+    def program(self) -> ast.Program | None:
+        """Its tree, imports inlined, as far as it can be parsed."""
+        return inline(self.text, self.source, self.path, Collector())
+
+    @cached_property
+    def keys(self) -> dict[str, Parameter | None]:
+        """What a profile can set, and what the language says of it."""
+        return {} if self.program is None else keys_of(self.program)
+
+    @cached_property
     def findings(self) -> Findings | None:
         """What can be said about it, as far as it can be parsed."""
-        program = inline(self.text, self.source, self.path, Collector())
-        return None if program is None else explore(program)
+        return None if self.program is None else explore(self.program)
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -90,14 +90,20 @@ def signature_at(cursor: Cursor) -> Signature | None:
     """What is called by the innermost parentheses around a place, if the language knows it."""
     if not cursor.brackets:
         return None
-    if cursor.block == "SEARCH" and cursor.before:
+    if cursor.before and search_key(cursor.block, cursor.before[0]):
         return _in_setting(cursor)
     return signatures().get(cursor.brackets[-1].called)
 
 
+def search_key(block: str, word: str) -> str:
+    """The key of `search` that a word names, in its own block or, behind `search.`, in a profile; else nothing."""
+    section, _, key = word.partition(".")
+    return word if block == "SEARCH" else key if block == "PROFILE" and section == "search" else ""
+
+
 def _in_setting(cursor: Cursor) -> Signature | None:
-    """The same in a `search` block, where the key decides what a name means."""
-    parameter, signature = SEARCH.parameter(str(cursor.before[0])), None
+    """The same behind a key of `search`, which decides what a name means."""
+    parameter, signature = SEARCH.parameter(search_key(cursor.block, cursor.before[0])), None
     for bracket in cursor.brackets:
         if parameter is None or not isinstance(parameter.type, Variant) or bracket.called not in parameter.type.names:
             return None

@@ -9,6 +9,7 @@ import attrs
 
 from symdsl.analysis.expressions import FUNCTIONS
 from symdsl.analysis.kinds import KINDS
+from symdsl.analysis.overrides import SECTIONS
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
@@ -63,6 +64,7 @@ def rules() -> tuple[Rule, ...]:
     return (
         Rule(r"//[^\n]*", ("comment",)),
         Rule(r'"(?:\\.|[^"\\\n])*"', ("text",)),
+        Rule(rf"{_one_of(SECTIONS)}\.{NAME}", ("key",)),
         Rule(rf"({_one_of(declaring())})({_GAP})(?!{_one_of(reserved)})({NAME})", ("keyword", "gap", "declared")),
         Rule(_one_of(reserved - FLAGS), ("keyword",)),
         Rule(_one_of(FLAGS), ("flag",)),
