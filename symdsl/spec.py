@@ -40,7 +40,7 @@ class Spec:
     facts: Facts = attrs.field(repr=False)
     warnings: tuple[Diagnostic, ...]
     program: ast.Program = attrs.field(repr=False)
-    profile: Profile | None = None
+    profile: Profile | None = attrs.field(default=None, repr=False)
 
     def text(self) -> str:
         """A text that says the same on its own: imports inlined, overrides applied."""
