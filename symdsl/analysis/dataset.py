@@ -85,8 +85,12 @@ def trail(data: Data) -> tuple[Outline, ...]:
 def written(step: Step) -> str:
     """A step as a spec has it, without the arguments that are at their defaults."""
     signature = (SOURCES.get(step.name) or TRANSFORMS[step.name]).signature
-    values = ((one, step.argument(one.name)) for one in signature.parameters)
-    given = [_written_argument(one, value) for one, value in values if value != one.default]
+    values = dict(step.arguments)  # without those that have no default and were left out
+    given = [
+        _written_argument(one, values[one.name])
+        for one in signature.parameters
+        if one.name in values and values[one.name] != one.default
+    ]
     return f"{step.name}({', '.join(given)})" if given else step.name
 
 

@@ -168,7 +168,10 @@ def _subset(outline: Outline, arguments: Arguments) -> Outline:
     n = _whole(arguments, "n")
     if n > outline.train:
         raise MisfitError(f"`n` (={n}) must not be larger than the number of training examples (={outline.train})")
-    return attrs.evolve(outline, train=n)
+    test = _whole(arguments, "test") if "test" in arguments else outline.test
+    if test > outline.test:
+        raise MisfitError(f"`test` (={test}) must not be larger than the number of test examples (={outline.test})")
+    return attrs.evolve(outline, train=n, test=test)
 
 
 _SIZE = Parameter("size", Whole(1, _LARGEST_SIDE), about="side of the square image, in pixels")
@@ -269,7 +272,14 @@ _QUADRANTS = Signature(
 )
 _DEGREES = Parameter("degrees", Real(0, 180), about="largest angle in either direction")
 _PIXELS = Parameter("pixels", Whole(0, _LARGEST_SIDE), about="farthest in either direction")
-_COUNT = Parameter("n", Whole(1, _LARGEST_COUNT), about="training examples to keep")
+_SUBSET = Signature(
+    "subset",
+    (
+        Parameter("n", Whole(1, _LARGEST_COUNT), about="training examples to keep"),
+        Parameter("test", Whole(1, _LARGEST_COUNT), None, "test examples to keep, the same for every seed; or all"),
+    ),
+    "keeps some of the training examples, drawn at random, and all or some of the test examples",
+)
 _AUGMENT = Signature(
     "augment",
     (
@@ -305,7 +315,7 @@ TRANSFORMS: dict[str, Transform] = {
             _moved("pixels"),
         ),
         Transform(_QUADRANTS, _quadrants),
-        Transform(Signature("subset", (_COUNT,), "keeps some of the training examples, drawn at random"), _subset),
+        Transform(_SUBSET, _subset),
         Transform(_AUGMENT, _moved("shift"), on_batches=True),
     )
 }

@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from symdsl.analysis.facts import Step
-from symdsl.data.records import Dataset, Examples, Streams
+from symdsl.data.records import Dataset, Examples, Streams, seeded
 from symdsl.diagnostics import RunError
 
 Transform = Callable[[Dataset, Step, Streams], Dataset]
@@ -116,15 +116,19 @@ def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 
 def subset(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Keeps `n` training examples, drawn at random without replacement; the test data stay whole.
+    """Keeps `n` training examples and, where it is given, `test` test examples, drawn without replacement.
+
+    The test examples are drawn once and for all, whatever the seed, so that runs with different seeds are measured
+    on the same ones.
 
     Raises:
         RunError: when there are fewer.
     """
-    count, available = _integer(step, "n"), len(dataset.train)
-    if count > available:
-        raise RunError(f"`subset({count})` asks for more training examples than there are (={available}): lower it")
-    return evolve(dataset, train=dataset.train[torch.randperm(available, generator=streams("train"))[:count]])
+    train = _some(dataset.train, _integer(step, "n"), streams("train"), step, "training")
+    if "test" not in dict(step.arguments):
+        return evolve(dataset, train=train)
+    test = _some(dataset.test, _integer(step, "test"), seeded("subset", "test"), step, "test")
+    return evolve(dataset, train=train, test=test)
 
 
 def augment(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
@@ -156,6 +160,14 @@ def _drawn(dataset: Dataset, streams: Streams, change: Callable[[Tensor, Generat
 def _channel_sum(x: Tensor, what: Callable[[Tensor], Tensor]) -> Tensor:
     # In chunks, so that there never is a float64 copy of all images.
     return torch.stack([what(chunk.double()).sum((0, 2, 3)) for chunk in torch.split(x, _CHUNK)]).sum(0)
+
+
+def _some(examples: Examples, count: int, stream: Generator, step: Step, what: str) -> Examples:
+    available = len(examples)
+    if count > available:
+        given = ", ".join(f"{name} = {value}" for name, value in step.arguments)
+        raise RunError(f"`subset({given})` asks for more {what} examples than there are (={available}): lower it")
+    return examples[torch.randperm(available, generator=stream)[:count]]
 
 
 def _sides(dataset: Dataset) -> tuple[int, int]:

@@ -46,6 +46,7 @@ def test_outlines(steps: str, outline: tuple[int, ...]) -> None:
         ("digits |> crop(9)", r"`size` \(=9\) must not be larger than the image \(8x8\)"),
         ("digits |> translate(8)", r"`pixels` \(=8\) must be smaller than the image \(8x8\)"),
         ("digits |> subset(1438)", r"`n` \(=1438\) must not be larger than the number of training examples \(=1437\)"),
+        ("digits |> subset(9, 361)", r"`test` \(=361\) must not be larger than the number of test examples \(=360\)"),
         ("digits |> augment(shift = 8)", r"`shift` \(=8\) must be smaller than the image \(8x8\)"),
         ("digits |> augment |> pad(9) |> crop(8)", "must be the last transform"),
         ("digits |> augment(flip) |> augment", "must be the last transform"),

@@ -97,7 +97,7 @@ ARGUMENTS: dict[str, dict[str, Value]] = {
     "rotate": {"degrees": 20},
     "translate": {"pixels": 2},
     "quadrants": {"label": "both", "copies": 3},
-    "subset": {"n": 9},
+    "subset": {"n": 9, "test": 4},
     "augment": {"flip": True, "shift": 2},
 }
 

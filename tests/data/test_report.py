@@ -89,6 +89,8 @@ def test_targets_are_described(tmp_path: Path) -> None:
         (step("augment", flip=True, shift=4), "augment(flip)"),
         (step("rotate", degrees=22.5), "rotate(degrees = 22.5)"),
         (step("quadrants", label="both", copies=4), "quadrants(label = both)"),
+        (step("subset", n=9), "subset(n = 9)"),
+        (step("subset", n=9, test=5), "subset(n = 9, test = 5)"),
     ],
 )
 def test_a_step_is_written_without_its_defaults(one: object, text: str) -> None:

@@ -161,8 +161,19 @@ def test_subset_keeps_pairs_together_and_the_test_data_whole() -> None:
 
 
 def test_subset_of_more_than_there_is_says_so() -> None:
-    with pytest.raises(RunError, match=r"`subset\(51\)` asks for more training examples than there are \(=50\)"):
+    with pytest.raises(RunError, match=r"`subset\(n = 51\)` asks for more training examples than there are \(=50\)"):
         transformed(dataset(noise(50, 1, 2, 2)), "subset", n=51)
+    with pytest.raises(RunError, match=r"`subset\(n = 5, test = 51\)` asks for more test examples .* \(=50\)"):
+        transformed(dataset(noise(50, 1, 2, 2)), "subset", n=5, test=51)
+
+
+def test_subset_keeps_the_same_test_examples_for_every_seed() -> None:
+    data = dataset(noise(50, 1, 2, 2))
+    one, other = (transformed(data, "subset", seed=seed, n=20, test=7) for seed in (3, 4))
+    assert torch.equal(one.test.x, other.test.x)
+    assert not torch.equal(one.train.x, other.train.x)
+    assert len(set(one.test.y.tolist())) == 7
+    assert torch.equal(one.test.x, data.test.x[one.test.y])
 
 
 @pytest.mark.parametrize("name", ["rotate", "translate", "quadrants", "subset"])
