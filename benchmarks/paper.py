@@ -1,0 +1,289 @@
+"""The papers' tables, one command each, beside what is published.
+
+    python benchmarks/paper.py table1 --profile cpu --root ~/data --jobs 2
+    python benchmarks/paper.py table2 --profile cpu --cifar-images ~/cifar10 --list
+
+Every row runs by MAP and with learned priors, each in a folder of its own below `--out`. What is finished there is
+read, what was interrupted goes on, what failed is tried again. A row that fails is reported with its reason while the
+others run; the command then ends with status 1. The table goes to standard output and to `OUT/TABLE-PROFILE.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import attrs
+from paper_table import Line, markdown
+from published import TABLES, Row
+
+from symdsl.analysis.dataset import trail
+from symdsl.diagnostics import Collector, NumericalError, RunError, SpecError
+from symdsl.graph import cost
+from symdsl.language import ast
+from symdsl.language.imports import read_file
+from symdsl.language.printer import print_program
+from symdsl.progress import Silent
+from symdsl.runner.searching import Objective
+from symdsl.runner.tasks import INTERRUPTED, Children, Task
+from symdsl.runs import RunFolder
+from symdsl.runs.checkpoint import STATES
+from symdsl.runs.folder import RUN, in_use
+from symdsl.spec import Spec, load, parse
+
+SPECS = Path(__file__).parent.parent / "specs" / "paper"
+OBJECTIVES: tuple[Objective, ...] = ("map", "laplace")
+FAILURES = (RunError, NumericalError, SpecError)
+
+
+# ---------------------------------------------------------------- specs
+
+
+def spec_of(row: Row, options: argparse.Namespace) -> Spec:
+    """The spec of a row at the scale that is asked for; raises `SpecError`."""
+    path = SPECS / f"{row.spec}.sym"
+    program = _read(path)
+    photographs = options.cifar_images is not None and _source(program).name.text == "cifar10"
+    overrides: dict[str, object] = {**options.profile, **row.overrides, **options.set}
+    if options.root is not None and not photographs:
+        overrides["data.root"] = str(options.root)
+    if not photographs:
+        return load(path, overrides)
+    return parse(print_program(_with_images(program, options.cifar_images)), overrides)
+
+
+def _read(path: Path) -> ast.Program:
+    collector = Collector()
+    program = read_file(path, str(path), collector)
+    collector.raise_errors()
+    assert program is not None, "without a tree there is an error"
+    return program
+
+
+def _source(program: ast.Program) -> ast.Call:
+    return next(one for one in program.statements if isinstance(one, ast.Data)).steps[0]
+
+
+def _with_images(program: ast.Program, folder: Path) -> ast.Program:
+    """The program with a folder of images as its source."""
+    images = ast.Call(ast.Word("images"), (ast.Argument(None, ast.Text(str(folder))),))
+    statements = (
+        attrs.evolve(one, steps=(images, *one.steps[1:])) if isinstance(one, ast.Data) else one
+        for one in program.statements
+    )
+    return attrs.evolve(program, statements=tuple(statements))
+
+
+# ---------------------------------------------------------------- runs
+
+
+@attrs.frozen(eq=False)
+class Run:
+    """One search of a row: what it is, and where it is kept."""
+
+    row: Row
+    objective: Objective
+    seed: int
+    spec: Spec
+    folder: Path
+    device: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.row.name}, {self.objective}, seed {self.seed}"
+
+    @property
+    def cost(self) -> tuple[int, bool]:
+        return cost.multiply_adds(self.spec.graph()), self.objective == "laplace"
+
+    def result(self, children: Children) -> Mapping[str, Any]:
+        """The content of `result.json`, from the folder if the run is finished.
+
+        Raises:
+            RunError: it failed, or the folder holds a run of another spec.
+        """
+        if not self._is_finished():
+            children.run(self._task(), Silent())
+        return RunFolder.view(self.folder).read_result()
+
+    def _is_finished(self) -> bool:
+        if not self._has_begun():
+            return False
+        folder = RunFolder.view(self.folder)
+        if folder.read_text("spec.sym") != self._text():
+            raise RunError(f"{self.folder}: holds a run of another spec; delete it or give another --out")
+        return folder.status == "finished"
+
+    def _has_begun(self) -> bool:
+        """Whether there is a run to go on with; one that left no checkpoint is cleared away."""
+        if not (self.folder / RUN).exists():
+            return False
+        kept = in_use(self.folder) or any((self.folder / name).exists() for name in STATES)
+        if not kept:
+            shutil.rmtree(self.folder)
+        return kept
+
+    def _text(self) -> str:
+        return parse(self.spec.text(), {"search.seed": self.seed}).text()
+
+    def _task(self) -> Task:
+        return Task(
+            text=self.spec.text(),
+            name=self.row.spec,
+            seed=self.seed,
+            device=self.device,
+            objective=self.objective,
+            folder=str(self.folder),
+            resumed=(self.folder / RUN).exists(),
+            profile=self.spec.profile,
+        )
+
+
+def runs_of(row: Row, spec: Spec, options: argparse.Namespace, out: Path) -> Iterator[Run]:
+    """The runs of a row: with every seed where the table asks for several, otherwise with the first."""
+    for objective in options.objectives:
+        seeds = options.seeds if row.several and objective == "laplace" else options.seeds[:1]
+        for seed in seeds:
+            yield Run(row, objective, seed, spec, out / f"{row.name}-{objective}-{seed}", options.device)
+
+
+def outcomes(runs: Sequence[Run], jobs: int) -> dict[Run, Mapping[str, Any] | str]:
+    """The result of every run, or the reason why it has none; `jobs` at a time, the cheapest first."""
+    children = Children(threads=1)
+    ordered = sorted(runs, key=lambda run: run.cost)
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(_outcome, run, children) for run in ordered]
+        try:
+            found = [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            children.end()
+            raise
+    return dict(zip(ordered, found, strict=True))
+
+
+def _outcome(run: Run, children: Children) -> Mapping[str, Any] | str:
+    _say(f"{run.title} begins")
+    try:
+        result = run.result(children)
+    except FAILURES as error:
+        _say(f"{run.title} failed: {reason_of(error)}")
+        return reason_of(error)
+    test = result["test"]
+    _say(f"{run.title}: {100 * test['accuracy']:.2f} %, NLL {test['nll']:.4f}, {result['wall_s']['total']:.0f} s")
+    return result
+
+
+def reason_of(error: Exception) -> str:
+    """One line."""
+    if isinstance(error, SpecError):
+        return next(one.message for one in error.diagnostics if one.severity == "error")
+    return " ".join(str(error).split())
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# ---------------------------------------------------------------- the command
+
+
+def listing(specs: Mapping[Row, Spec | str]) -> str:
+    """The rows with what they cost, the cheapest first."""
+    lines = ["| row | parameters | multiply-adds per example |", "|---|---|---|"]
+    graphs = {row.name: spec.graph() for row, spec in specs.items() if isinstance(spec, Spec)}
+    for name, graph in sorted(graphs.items(), key=lambda one: cost.multiply_adds(one[1])):
+        lines.append(f"| {name} | {cost.parameters(graph):,} | {cost.multiply_adds(graph):,} |")
+    lines += [f"| {row.name} | {reason} | |" for row, reason in specs.items() if isinstance(reason, str)]
+    return "\n".join(lines)
+
+
+def scale(spec: Spec) -> str:
+    """How large a search is, and what its profile changed to make it so."""
+    outline = trail(spec.facts.data)[-1]
+    size = f"{outline.train:,} training and {outline.test:,} test images of {outline}"
+    return f"{size}, {spec.facts.search.epochs} epochs" + (f" ({spec.profile})" if spec.profile else "")
+
+
+def lines_of(
+    rows: Mapping[Row, Spec | str], found: Mapping[Run, Mapping[str, Any] | str], objectives: Sequence[Objective]
+) -> Iterator[Line]:
+    """The lines of the table, in the order of the published one."""
+    for row, spec in rows.items():
+        for objective in objectives:
+            if isinstance(spec, str):
+                yield Line(row, objective, {}, {}, (spec,))
+                continue
+            of_line = {run: one for run, one in found.items() if run.row is row and run.objective == objective}
+            results = {run.seed: one for run, one in of_line.items() if not isinstance(one, str)}
+            reasons = tuple(f"seed {run.seed}: {one}" for run, one in of_line.items() if isinstance(one, str))
+            yield Line(row, objective, results, {run.seed: run.folder for run in of_line}, reasons)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = _options(arguments)
+    rows = {row: _spec_or_reason(row, options) for row in TABLES[options.table] if row.name in options.rows}
+    if options.list:
+        print(listing(rows))
+        return 0
+    name = f"{options.table}-{options.profile['profile']}" if options.profile else options.table
+    specs = {row: spec for row, spec in rows.items() if isinstance(spec, Spec)}
+    runs = [run for row, spec in specs.items() for run in runs_of(row, spec, options, options.out / name)]
+    try:
+        found = outcomes(runs, options.jobs)
+    except KeyboardInterrupt:
+        _say("interrupted; the same command goes on")
+        return INTERRUPTED
+    lines = list(lines_of(rows, found, options.objectives))
+    text = markdown(name, sorted({scale(spec) for spec in specs.values()}), lines, options.out)
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / f"{name}.md").write_text(text, encoding="utf-8")
+    print(text, end="")
+    return 1 if any(line.reasons for line in lines) else 0
+
+
+def _spec_or_reason(row: Row, options: argparse.Namespace) -> Spec | str:
+    try:
+        return spec_of(row, options)
+    except SpecError as error:
+        return reason_of(error)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("--profile", type=lambda name: {"profile": name}, default={}, help="`cpu` or `paper`")
+    parser.add_argument("--root", type=Path, help="folder of the published datasets' files")
+    parser.add_argument("--cifar-images", type=Path, help="a folder train/CLASS, test/CLASS in the place of CIFAR-10")
+    parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="where everything is kept")
+    parser.add_argument("--rows", nargs="+", help="some rows only, by name")
+    parser.add_argument("--objectives", nargs="+", choices=OBJECTIVES, default=OBJECTIVES)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[711, 1, 2], help="the first is every row's")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at a time, in processes of one thread each")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--set", type=_override, action="append", default=[], metavar="K=V", help="as of `symdsl`")
+    parser.add_argument("--list", action="store_true", help="print the rows and what they cost, and run nothing")
+    options = parser.parse_args(arguments)
+    names = [row.name for row in TABLES[options.table]]
+    options.rows = names if options.rows is None else options.rows
+    strange = [name for name in options.rows if name not in names]
+    if strange:
+        parser.error(f"{options.table} has no row `{strange[0]}`; there are {', '.join(names)}")
+    options.set = dict(options.set)
+    return options
+
+
+def _override(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not (key and equals and value):
+        raise argparse.ArgumentTypeError(f"`{text}` must have the form K=V")
+    return key, value
+
+
+if __name__ == "__main__":
+    sys.exit(main())
