@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ import attrs
 from symdsl.analysis.analyse import analyse
 from symdsl.analysis.facts import Facts
 from symdsl.analysis.library import check_library, is_library
+from symdsl.analysis.names import exhausted
 from symdsl.analysis.overrides import Override, apply_overrides
 from symdsl.analysis.profiles import KEY, Applied, Profile, apply, check_keys, choose, profiles_of
 from symdsl.analysis.pruning import pruned_program
@@ -124,13 +126,15 @@ def _check_alone(program: ast.Program, overrides: Sequence[Override], collector:
 
 
 def _check_whole(program: ast.Program, name: str, overrides: Sequence[Override], collector: Collector) -> None:
-    """Check a spec with the profile that is set, or else without any and with each."""
+    """Check a spec with the profile that is set, or else without any and with each, which share the limits."""
     profiles = profiles_of(program, collector)
     check_keys(program, profiles.values(), collector)
     chosen = choose(program, profiles, overrides, collector)
-    others = () if chosen or any(one.key == KEY for one in overrides) else profiles.values()
-    for profile in (chosen, *others):
-        _analysed(program, profile, name, overrides, collector)
+    _analysed(program, chosen, name, overrides, collector)
+    spent: Counter[str] = Counter()
+    for profile in () if any(one.key == KEY for one in overrides) else profiles.values():
+        if not exhausted(spent):
+            _analysed(program, profile, name, overrides, collector, spent)
 
 
 def _analysed(
@@ -139,11 +143,12 @@ def _analysed(
     name: str,
     overrides: Sequence[Override],
     collector: Collector,
+    spent: Counter[str] | None = None,
 ) -> tuple[Applied, Facts | None]:
     """A spec with a profile and overrides, and the facts; whatever is wrong with it names the profile too."""
     applied = apply(program, profile, overrides, collector)
     told = collector if profile is None else collector.noting(profile.name.span, "with this profile")
-    return applied, analyse(applied.program, name, told, applied.used)
+    return applied, analyse(applied.program, name, told, applied.used, spent)
 
 
 def parse(

@@ -102,6 +102,24 @@ TEXTS: Mapping[str, tuple[Callable[[], str], str]] = {
     "a million odd characters": (lambda: "$" * MEBIBYTE, "E103"),
     "a mebibyte of line ends": (lambda: "\n" * MEBIBYTE, "E311"),
     "more than a mebibyte": (lambda: "\n" * (MEBIBYTE + 1), "E103"),
+    # profiles
+    "7,000 profiles": (lambda: framed("", after=_numbered("profile p# { }", 7_000)), "E405"),
+    "a profile of 4,000 keys": (
+        lambda: framed("", _numbered("let a# = 1", 4_000), f"profile p {{\n{_numbered('a# = 1', 4_000)}}}\n"),
+        "E405",
+    ),
+    "profiles that each ask for all that there may be": (
+        lambda: framed(
+            "repeat few as i {\n" * 3 + "layer: FC -> 3\n" + "}" * 3,
+            f"{DIGITS}let few = [1]\n",
+            _numbered("profile p# { few = ten }", 20),
+        ),
+        "E405",
+    ),
+    "profiles of a spec of 3,000 layers": (
+        lambda: framed("layer: FC -> 3 |> relu\n" * 3_000, after=_numbered("profile p# { search.epochs = 6 }", 20)),
+        "E405",
+    ),
     # sizes
     "a number of 1,000 digits": (lambda: f"let a = {'9' * 1000}", "E404"),
     "a number of a million digits": (lambda: f"let a = {'9' * 1_000_000}", "E404"),

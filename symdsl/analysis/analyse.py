@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
 import attrs
@@ -25,7 +26,13 @@ from symdsl.diagnostics import Collector
 from symdsl.language import ast
 
 
-def analyse(program: ast.Program, name: str, collector: Collector, used: Collection[str] = frozenset()) -> Facts | None:
+def analyse(
+    program: ast.Program,
+    name: str,
+    collector: Collector,
+    used: Collection[str] = frozenset(),
+    spent: Counter[str] | None = None,
+) -> Facts | None:
     """Find out everything a spec says.
 
     Args:
@@ -33,11 +40,12 @@ def analyse(program: ast.Program, name: str, collector: Collector, used: Collect
         name: of the spec; the empty text for that of its network.
         collector: receives errors and warnings.
         used: names of `let`s that are in use, even if nothing in the tree asks for them.
+        spent: how much was asked for before of what is limited; counts on.
 
     Returns:
         The facts, or nothing if there was an error.
     """
-    found = _examine(program, collector)
+    found = _examine(program, collector, Counter() if spent is None else spent)
     definitions, scope, data, search = found.definitions, found.scope, found.data, found.search
     check_unused_lets(scope)
     check_twins([draft for draft in found.walked.drafts if isinstance(draft, LayerDraft)], collector)
@@ -74,7 +82,7 @@ class Findings:
 
 def explore(program: ast.Program) -> Findings:
     """Find out as much as can be said about a program; whoever wants to know what is wrong asks `analyse`."""
-    found = _examine(program, Collector())
+    found = _examine(program, Collector(), Counter())
     return Findings(found.nodes(), found.scope, found.data)
 
 
@@ -95,7 +103,7 @@ class _Examined:
         return tuple(_finished(draft, self.rules) for draft in self.walked.drafts)
 
 
-def _examine(program: ast.Program, collector: Collector) -> _Examined:
+def _examine(program: ast.Program, collector: Collector, spent: Counter[str]) -> _Examined:
     definitions = define(program, collector)
     dataset = _Dataset(definitions)
     scope = Scope(
@@ -103,6 +111,7 @@ def _examine(program: ast.Program, collector: Collector) -> _Examined:
         definitions.lets,
         evaluate,
         {"classes": dataset.classes, "channels": dataset.channels},
+        spent,
         incomplete=hidden("let", definitions.gaps),
     )
     dataset.scope = scope

@@ -286,7 +286,8 @@ _TABLE = (
         "a spec that asks for too much",
         "All items, rounds of `repeat` and candidates of a spec together are at most 10,000, the candidates of a layer "
         "100, values 100,000, and there may be 200,000 pairs of a layer and a prior with a `*`, so that checking a "
-        "spec ends soon.",
+        "spec ends soon. A spec has at most 20 profiles with 200 keys, and `check` has the same limits again for all "
+        "of them together; a spec too large for that can be checked with one, by `--set profile=NAME`.",
         "let ten = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\ninput image(1, 8, 8)\n"
         + "".join("  " * depth + f"repeat ten as i{depth} {{\n" for depth in range(5))
         + "          layer: FC -> 1\n"

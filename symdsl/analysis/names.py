@@ -181,8 +181,26 @@ def _only_one(
         )
 
 
-LIMITS = {"items, rounds and candidates": 10_000, "values": 100_000, "priors for layers": 200_000}
+LIMITS = {
+    "items, rounds and candidates": 10_000,
+    "values": 100_000,
+    "priors for layers": 200_000,
+    "profiles": 20,
+    "keys of profiles": 200,
+}
 """How much of what one spec may ask for. `priors for layers` counts every pair of a layer and a prior with a `*`."""
+
+
+def report_too_many(what: str, span: Span, collector: Collector) -> None:
+    """Report at a place that there is more of something, a key of `LIMITS`, than one spec may ask for."""
+    help = "the limits are there so that checking a spec ends soon"
+    collector.report("E405", span, f"more than {LIMITS[what]:,} {what} in one spec are too many", help=help)
+
+
+def exhausted(spent: Counter[str]) -> bool:
+    """Whether there was more of something than one spec may ask for."""
+    return any(spent[what] > most for what, most in LIMITS.items())
+
 
 Evaluate = Callable[[ast.Expression, "Scope"], "Located | None"]
 
@@ -228,8 +246,7 @@ class Scope:
         limit, before = LIMITS[what], self.spent[what]
         self.spent[what] += more
         if before <= limit < self.spent[what]:
-            help = "the limits are there so that checking a spec ends soon"
-            self.collector.report("E405", span, f"more than {limit:,} {what} in one spec are too many", help=help)
+            report_too_many(what, span, self.collector)
         return self.spent[what] <= limit
 
     def outside(self) -> Scope:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
 from symdsl.analysis.dependencies import names_in
-from symdsl.analysis.names import gaps_of, hidden, report_twice, unique, unknown
+from symdsl.analysis.names import exhausted, gaps_of, hidden, report_too_many, report_twice, unique, unknown
 from symdsl.analysis.overrides import Override, Slot, apply_overrides, find_slot, make_known
 from symdsl.diagnostics import Collector, suggest
 from symdsl.language import ast
@@ -91,13 +92,24 @@ def _text(slot: Slot) -> str:
 def profiles_of(program: ast.Program, collector: Collector) -> dict[str, ast.Profile]:
     """The profiles by name, each with every key once; what is there twice is reported and left out."""
     found: dict[str, ast.Profile] = {}
-    for one in program.statements:
-        if isinstance(one, ast.Profile):
-            settings = tuple(unique(one.settings, f"a key of `{one.name.text}`", collector).values())
-            first = found.setdefault(one.name.text, attrs.evolve(one, settings=settings))
-            if first.name is not one.name:
-                report_twice("a profile", one.name, first.name.span, collector)
+    for one in _affordable([one for one in program.statements if isinstance(one, ast.Profile)], collector):
+        settings = tuple(unique(one.settings, f"a key of `{one.name.text}`", collector).values())
+        first = found.setdefault(one.name.text, attrs.evolve(one, settings=settings))
+        if first.name is not one.name:
+            report_twice("a profile", one.name, first.name.span, collector)
     return found
+
+
+def _affordable(written: Iterable[ast.Profile], collector: Collector) -> Iterator[ast.Profile]:
+    """Those before the first that is too many, or has too many keys, which is reported."""
+    spent: Counter[str] = Counter()
+    for one in written:
+        for what, more in (("profiles", 1), ("keys of profiles", len(one.settings))):
+            spent[what] += more
+            if exhausted(spent):
+                report_too_many(what, one.name.span, collector)
+                return
+        yield one
 
 
 def check_keys(program: ast.Program, profiles: Iterable[ast.Profile], collector: Collector) -> None:

@@ -265,3 +265,25 @@ def test_what_a_profile_sets_is_not_used_by_that(tmp_path: Path, overrides: dict
     text = f"let idle = 3\nprofile a {{ idle = 4 }}\n{LET}{BODY}"
     assert places(parse(text, overrides).warnings) == ["W102 1"]
     assert places(said(tmp_path, text, overrides)) == ["W102 1"]
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_the_profiles_of_a_spec_share_its_limits_and_one_alone_has_them(tmp_path: Path) -> None:
+    few, many = "let few = [1]\n", f"[{', '.join(['1'] * 1500)}]"
+    rounds = BODY.replace("  layer: FC", "  repeat few as i {\n    layer: FC -> 2\n  }\n  layer: FC")
+    profiles = "".join(f"profile p{index} {{ few = {many} }}\n" for index in range(4))
+    text = profiles + few + LET + rounds
+    (found,) = said(tmp_path, text)
+    assert (found.code, found.notes[-1].span.line) == ("E405", 4)
+    assert said(tmp_path, text, {"profile": "p3"}) == ()
+
+
+@pytest.mark.parametrize(("count", "keys"), [(21, 0), (2, 101)])
+def test_there_are_so_many_profiles_and_keys(count: int, keys: int) -> None:
+    lets = "".join(f"let a{index} = 1\n" for index in range(keys))
+    settings = " ".join(f"a{index} = 2" for index in range(keys))
+    text = "".join(f"profile p{index} {{ {settings} }}\n" for index in range(count)) + lets + LET + BODY
+    with pytest.raises(SpecError, match=rf"E405.*: more than \d+ (keys of )?profiles .*\n  --> <text>:{count}:9"):
+        parse(text)
