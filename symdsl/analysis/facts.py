@@ -65,10 +65,12 @@ class Prior:
     Attributes:
         precision: the value at the start of the search.
         learned: whether the search may change it.
+        stated: whether the spec gives it.
     """
 
     precision: float
     learned: bool
+    stated: bool = False
 
 
 @attrs.frozen
@@ -331,6 +333,8 @@ class Search:
         steps: prior updates per evidence step.
         optimizer: training of the parameters.
         prior_optimizer: update of the prior precisions.
+        breaking_precision: where the learned prior of a candidate starts that breaks a symmetry which another candidate
+            of its layer keeps, if the spec gives it none.
         batch: examples per batch.
         seed: seeds initialisation, order and sampling.
         keep_paths: whether paths that are switched off stay alive.
@@ -343,6 +347,7 @@ class Search:
     steps: int
     optimizer: Optimizer
     prior_optimizer: Adam | Mackay
+    breaking_precision: float
     batch: int
     seed: int
     keep_paths: bool

@@ -54,7 +54,7 @@ def _prior(bound: Mapping[str, object], span: Span, scope: Scope) -> Prior | Non
         scope.collector.report("E503", span, message)
         return None
     value = cast(float, bound[given[0]])
-    return Prior(_TO_PRECISION[given[0]](value), learned=not bound["fixed"])
+    return Prior(_TO_PRECISION[given[0]](value), learned=not bound["fixed"], stated=True)
 
 
 @attrs.frozen

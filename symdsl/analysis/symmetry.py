@@ -17,8 +17,13 @@ def default_init_scale(own: Iterable[str], others: Iterable[Sequence[str]]) -> f
         own: what it preserves.
         others: what each candidate of the layer preserves.
     """
+    return BREAKING_INIT_SCALE if breaks(own, others) else 1.0
+
+
+def breaks(own: Iterable[str], others: Iterable[Sequence[str]]) -> bool:
+    """Whether another candidate keeps all that one keeps, and more."""
     kept = followed(own)
-    return BREAKING_INIT_SCALE if any(kept < followed(preserved) for preserved in others) else 1.0
+    return any(kept < followed(preserved) for preserved in others)
 
 
 def followed(preserved: Iterable[str]) -> frozenset[object]:

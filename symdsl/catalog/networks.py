@@ -23,12 +23,12 @@ IMAGE = Signature(
 
 _LEAST_PRECISION, _LARGEST_PRECISION = 6.2e-6, 6.5e7
 
-_PRECISION = Real(_LEAST_PRECISION, _LARGEST_PRECISION)
+PRECISION = Real(_LEAST_PRECISION, _LARGEST_PRECISION)
 
 NORMAL = Signature(
     "normal",
     (
-        Parameter("precision", _PRECISION, None, "one over the variance"),
+        Parameter("precision", PRECISION, None, "one over the variance"),
         Parameter("variance", Real(1 / _LARGEST_PRECISION, 1 / _LEAST_PRECISION), None, "of each weight"),
         Parameter("std", Real(_LARGEST_PRECISION**-0.5, _LEAST_PRECISION**-0.5), None, "standard deviation"),
         Parameter("fixed", Switch(), False, "whether the search must leave it as it is"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from symdsl.catalog.networks import PRECISION
 from symdsl.catalog.signatures import Choice, Parameter, Real, Signature, Switch, Variant, Whole
 
 _LARGEST = 10**9
@@ -71,6 +72,12 @@ SEARCH = Signature(
         Parameter("steps", Whole(1, 10**6), 5, "prior updates per evidence step"),
         Parameter("optimizer", _OPTIMIZER, "adam", "how the weights are trained"),
         Parameter("prior_optimizer", _PRIOR_OPTIMIZER, "mackay", "how the prior precisions are updated"),
+        Parameter(
+            "breaking_precision",
+            PRECISION,
+            1.0,
+            "where the prior of a candidate starts that breaks what another of its layer keeps, if the spec gives none",
+        ),
         Parameter("batch", Whole(1, _LARGEST), 128, "examples per batch"),
         Parameter("seed", Whole(0, 2**63 - 1), 711, "of initial weights, order of examples, and drawn labels"),
         Parameter("keep_paths", Switch(), False, "whether candidates that are switched off stay alive"),

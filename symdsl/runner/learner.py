@@ -12,6 +12,7 @@ from torch import Tensor
 
 from symdsl.analysis.facts import Adam, Facts, Layer, Mackay, Prior, Search
 from symdsl.analysis.facts import Fisher as FisherFacts
+from symdsl.analysis.symmetry import breaks
 from symdsl.curvature import Exact, Fisher, Likelihood, MonteCarlo, estimate
 from symdsl.curvature.likelihood import LIKELIHOODS
 from symdsl.data import Augmentation, Dataset, Examples
@@ -48,9 +49,26 @@ def layer_records(facts: Facts) -> tuple[Layer, ...]:
     return tuple(node for node in facts.network.nodes if isinstance(node, Layer))
 
 
-def initial_precisions(facts: Facts) -> dict[str, float]:
-    """The precision each parameter tensor's prior starts at."""
+def stated_precisions(facts: Facts) -> dict[str, float]:
+    """The precision of each parameter tensor's prior, as the spec has it."""
     return {key: prior.precision for key, prior in _priors(facts)}
+
+
+def starting_precisions(facts: Facts) -> dict[str, float]:
+    """The precision that each parameter tensor's prior is learned from.
+
+    Where the spec gives none, candidates that break a symmetry which another of their layer keeps start from one of
+    their own: near the limit in which they do not, they are taken up where the data pay for it.
+    """
+    found = stated_precisions(facts)
+    for layer in layer_records(facts):
+        preserved = [candidate.preserves for candidate in layer.candidates]
+        for candidate in layer.candidates:
+            if breaks(candidate.preserves, preserved):
+                started = (tensor for tensor in candidate.tensors if tensor.prior.learned and not tensor.prior.stated)
+                keys = (f"{layer.name}.{candidate.name}.{tensor.name}" for tensor in started)
+                found |= dict.fromkeys(keys, facts.search.breaking_precision)
+    return found
 
 
 def learned_keys(facts: Facts) -> frozenset[str]:
@@ -92,6 +110,7 @@ class Learner:
         facts: the checked spec.
         dataset: training and test examples.
         seed: of order and sampling.
+        precisions: that the priors start from; as the spec has them if left out.
 
     Attributes:
         precisions: prior precision of every parameter tensor that is not switched off.
@@ -99,7 +118,9 @@ class Learner:
         epoch: epochs done.
     """
 
-    def __init__(self, net: Network, facts: Facts, dataset: Dataset, seed: int) -> None:
+    def __init__(
+        self, net: Network, facts: Facts, dataset: Dataset, seed: int, precisions: Mapping[str, float] | None = None
+    ) -> None:
         self.net = net
         self.facts = facts
         self.search: Search = facts.search
@@ -112,7 +133,7 @@ class Learner:
         groups = [{"params": [parameter]} for parameter in self.parameters.values()]
         self.optimizer = torch.optim.Adam(groups, lr=self.search.optimizer.lr, fused=True)
         self._initial_sizes = self._sizes()
-        self.precisions = initial_precisions(facts)
+        self.precisions = dict(stated_precisions(facts) if precisions is None else precisions)
         self.learned = learned_keys(facts)
         self.prior_update = prior_update_of(self.search.prior_optimizer)
         self.prior_state: Mapping[str, tuple[float, float, int]] = {}

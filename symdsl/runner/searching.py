@@ -23,13 +23,16 @@ from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import content_hash, to_json
 from symdsl.progress import Silent
 from symdsl.runner.device import describe, resolve_device
-from symdsl.runner.learner import Learner
+from symdsl.runner.learner import Learner, starting_precisions, stated_precisions
 from symdsl.runner.report import describe_run
 from symdsl.runner.schedule import evidence_is_due
 from symdsl.runs import RunFolder
 from symdsl.spec import Spec, parse
 
 Objective = Literal["laplace", "map"]
+
+_STARTS = {"laplace": starting_precisions, "map": stated_precisions}
+"""What the priors start from: only where they are learned does a candidate start near a limit."""
 
 PICTURES: tuple[render.Format, ...] = ("dot", "svg", "png")
 
@@ -152,7 +155,8 @@ class _Run:
         self.retried = False
         self._saved_at, self._saving_took = 0.0, 0.0
         seed = spec.facts.search.seed
-        self.learner = Learner(lowering.compile(spec, seed).to(device), spec.facts, dataset, seed)
+        precisions = _STARTS[objective](spec.facts)
+        self.learner = Learner(lowering.compile(spec, seed).to(device), spec.facts, dataset, seed, precisions)
 
     def prepare(self, resumed: bool) -> None:
         """Writes what is known before the first epoch, or takes up the last checkpoint."""

@@ -270,6 +270,7 @@ DEFAULT = Search(
     steps=5,
     optimizer=Optimizer("adam", 0.005, "cosine", 1.0),
     prior_optimizer=Mackay(0.0),
+    breaking_precision=1.0,
     batch=128,
     seed=711,
     keep_paths=False,
@@ -293,6 +294,7 @@ def test_every_key_of_a_search() -> None:
           steps = 4
           optimizer = adam(0.1, constant, clip = 0)
           prior_optimizer = adam(lr = 0.2)
+          breaking_precision = 100
           batch = 3
           seed = 0
           keep_paths = true
@@ -306,6 +308,7 @@ def test_every_key_of_a_search() -> None:
         steps=4,
         optimizer=Optimizer("adam", 0.1, "constant", 0.0),
         prior_optimizer=Adam(0.2, "cosine"),
+        breaking_precision=100.0,
         batch=3,
         seed=0,
         keep_paths=True,

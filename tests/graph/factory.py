@@ -130,6 +130,7 @@ SEARCH = Search(
     steps=1,
     optimizer=Optimizer("adam", 0.005, "cosine", 1.0),
     prior_optimizer=Adam(0.1, "cosine"),
+    breaking_precision=1.0,
     batch=8,
     seed=0,
     keep_paths=False,
