@@ -7,10 +7,27 @@ import torch
 from symdsl import data, lowering
 from symdsl.curvature import Categorical, Gaussian
 from symdsl.laplace.priors import LARGEST_PRECISION
-from symdsl.runner.learner import SMALLEST_STEP, Learner, path_shares
+from symdsl.runner.learner import SMALLEST_STEP, Learner, path_shares, starting_precisions
 from symdsl.runner.metrics import calibration_error, evaluate_outputs
 from symdsl.runner.schedule import SCHEDULES, evidence_is_due
 from symdsl.spec import parse
+
+STARTS = """
+data digits
+network n {
+  input image(channels, 8, 8)
+  lift p4
+  layer l1: F-FC + CONV(3) -> 2 |> relu
+  layer l2: F-FC + CONV(3) + GCONV(3) + FC ~ normal(2, fixed) -> 2 |> relu
+  layer l3: CONV(3) -> 2 |> relu
+  project max
+  flatten
+  layer h: FC -> classes
+}
+prior {
+  l2.F-FC.w1 ~ normal(3)
+}
+"""
 
 
 def learner(spec, dataset=None):
@@ -70,6 +87,13 @@ def test_a_fixed_prior_is_never_moved(small):
     one.evidence_step()
     assert one.precisions["l1.CONV.w"] == before["l1.CONV.w"] == 10.0
     assert one.precisions["l2.CONV.w"] != before["l2.CONV.w"]
+
+
+def test_only_candidates_that_break_what_another_keeps_start_near_their_limit():
+    spec = parse(STARTS, {"search.breaking_precision": 1000})
+    started = {key for key, precision in starting_precisions(spec.facts).items() if precision == 1000}
+    assert started == {"l1.F-FC.w1", "l1.F-FC.w2", "l2.F-FC.w2", "l2.CONV.w"}
+    assert starting_precisions(spec.facts)["l2.F-FC.w1"] == 3
 
 
 def test_regression_learns_its_noise():
