@@ -1,4 +1,4 @@
-"""How many cases a property test tries, how many threads a test computes with, and that Ctrl-C reaches what it starts.
+"""How many cases a property test tries, and how many threads a test computes with.
 
 A property test tries 100 cases, or 4,000 with `pytest --hypothesis-profile nightly` or `HYPOTHESIS_PROFILE=nightly`.
 """
@@ -6,16 +6,12 @@ A property test tries 100 cases, or 4,000 with `pytest --hypothesis-profile nigh
 from __future__ import annotations
 
 import os
-import signal
 
 from hypothesis import HealthCheck, settings
 
 # Before torch is imported: tests compute with small tensors, for which several threads gain nothing and, on a busy
 # machine, cost many times what one costs.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-
-# Started in the background of a script, this process ignores Ctrl-C, and so would every process that a test starts.
-signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,7 +18,14 @@ def started(arguments: Sequence[object], cwd: Path, **streams: Any) -> subproces
     # Python looks for modules in the working folder first, so that must never be the checkout by accident.
     environment = os.environ | {"PYTHONPATH": str(Path(symdsl.__file__).parents[1])}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | streams
-    return subprocess.Popen([sys.executable, *map(str, arguments)], cwd=cwd, env=environment, **pipes)
+    command = [sys.executable, *map(str, arguments)]
+    return subprocess.Popen(command, cwd=cwd, env=environment, preexec_fn=_heed_signals, **pipes)
+
+
+def _heed_signals() -> None:
+    """What a script starts in its background, or under nohup, ignores these, and so does all that it starts in turn."""
+    for request_to_end in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(request_to_end, signal.SIG_DFL)
 
 
 def output_of(program: str, cwd: Path) -> str:

@@ -70,7 +70,7 @@ class Prior:
 
     precision: float
     learned: bool
-    stated: bool = False
+    stated: bool = attrs.field(default=False, eq=False)
 
 
 @attrs.frozen

@@ -12,7 +12,7 @@ from symdsl.analysis.values import Located
 from symdsl.diagnostics import Collector, Fix, Span, listing, shortened, suggest
 from symdsl.language import ast
 
-_MOST_LISTED = 10
+_MOST_LISTED = 12
 _MOST_SUGGESTIONS = 20
 _FEW_NAMES = 100
 
