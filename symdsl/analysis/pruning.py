@@ -10,7 +10,7 @@ import attrs
 from symdsl.analysis.dependencies import names_in, reachable
 from symdsl.analysis.facts import Candidate, Facts, Flatten, Input, Layer, Lift, Node, Pool, Prior, Project
 from symdsl.analysis.kinds import KINDS, Site
-from symdsl.analysis.priors import BIAS, DEFAULT
+from symdsl.analysis.priors import BIAS
 from symdsl.analysis.symmetry import default_init_scale
 from symdsl.catalog.signatures import Value
 from symdsl.language import ast
@@ -134,11 +134,11 @@ def _rules(layer: Layer) -> Iterable[ast.Rule]:
     for candidate in layer.candidates:
         made = KINDS[candidate.kind].tensors(site, dict(candidate.arguments))
         for tensor, template in zip(candidate.tensors, made, strict=True):
-            if tensor.prior != DEFAULT and not template.unit_prior:
+            if tensor.prior.stated and not template.unit_prior:
                 yield _rule(
                     (ast.Pattern(layer.name), _pattern(candidate, layer), ast.Pattern(tensor.name)), tensor.prior
                 )
-    if layer.bias != DEFAULT:
+    if layer.bias.stated:
         yield _rule((ast.Pattern(layer.name), ast.Pattern(BIAS)), layer.bias)
 
 
