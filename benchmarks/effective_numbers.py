@@ -15,7 +15,6 @@ from pathlib import Path
 
 import attrs
 import torch
-from safetensors.torch import load_file
 from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
@@ -24,6 +23,7 @@ from symdsl.curvature.fisher import Fisher, parse_fisher
 from symdsl.curvature.likelihood import likelihood_of
 from symdsl.data import Examples
 from symdsl.nn import Network
+from symdsl.runner.evaluate import learned_network
 from symdsl.runs import RunFolder
 
 
@@ -48,18 +48,11 @@ def learned_precisions(run: RunFolder) -> dict[str, float]:
     return dict(evaluated[-1]["precisions"])
 
 
-def take_weights(net: Network, path: Path) -> None:
-    weights = load_file(path)
+def untrain(net: Network, initial: Network) -> None:
+    """Gives a network its initial weights back; paths that were switched off stay so."""
+    weights = initial.tensors()
     for key, parameter in net.tensors().items():
         parameter.data.copy_(weights[key])
-
-
-def switch_off(net: Network, precisions: Mapping[str, float]) -> None:
-    """Leaves out the paths without a precision, as the run did."""
-    for name, layer in net.layers():
-        for path in layer.paths:
-            if not any(key.startswith(f"{name}.{path}.") for key in precisions):
-                layer.switch_off(path)
 
 
 def kfac(net: Network, train: Examples, fisher: str, precisions: Mapping[str, float]) -> dict[str, float]:
@@ -115,14 +108,13 @@ def main() -> None:
     arguments = parser.parse_args()
     spec = symdsl.load(arguments.run / "spec.sym")
     train = symdsl.data.load(spec).train
-    precisions = learned_precisions(RunFolder.view(arguments.run))
-    net = symdsl.compile(spec).eval()
-    switch_off(net, precisions)
+    folder = RunFolder.view(arguments.run)
+    precisions, net = learned_precisions(folder), learned_network(folder, spec)
     sizes = {key: parameter.numel() for key, parameter in net.tensors().items() if key in precisions}
     keys = [key for key, size in sizes.items() if size <= arguments.largest and not key.endswith(".bias")]
-    before = compared(net, train, arguments.fisher, precisions, keys)
-    take_weights(net, arguments.run / "model.safetensors")
     after = compared(net, train, arguments.fisher, precisions, keys)
+    untrain(net, symdsl.compile(spec))
+    before = compared(net, train, arguments.fisher, precisions, keys)
     print("| tensor | parameters | precision | untrained: KFAC | block | ratio | trained: KFAC | block | ratio |")
     print("|---|---|---|---|---|---|---|---|---|")
     for key in keys:

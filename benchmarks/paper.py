@@ -14,7 +14,7 @@ import argparse
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from symdsl.language.imports import read_file
 from symdsl.language.printer import print_program
 from symdsl.progress import Silent
 from symdsl.runner.searching import Objective
-from symdsl.runner.tasks import INTERRUPTED, Children, Task
+from symdsl.runner.tasks import INTERRUPTED, Children, Task, side_by_side
 from symdsl.runs import RunFolder
 from symdsl.runs.checkpoint import STATES
 from symdsl.runs.folder import RUN, in_use
@@ -156,14 +156,7 @@ def outcomes(runs: Sequence[Run], jobs: int) -> dict[Run, Mapping[str, Any] | st
     """The result of every run, or the reason why it has none; `jobs` at a time, the cheapest first."""
     children = Children(threads=1)
     ordered = sorted(runs, key=lambda run: run.cost)
-    with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(_outcome, run, children) for run in ordered]
-        try:
-            found = [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            children.end()
-            raise
+    found = side_by_side([partial(_outcome, run, children) for run in ordered], jobs, children)
     return dict(zip(ordered, found, strict=True))
 
 

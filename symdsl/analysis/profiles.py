@@ -139,9 +139,7 @@ def apply(
 ) -> Applied:
     """Change a tree as a profile says, if there is one, and then as the overrides say."""
     others = [one for one in overrides if one.key != KEY]
-    written = [
-        one.value for profile in program.statements if isinstance(profile, ast.Profile) for one in profile.settings
-    ]
+    written = [one.value for each in program.statements if isinstance(each, ast.Profile) for one in each.settings]
     keys, filled = {one.key for one in others}, []
     for setting in profile.settings if profile else ():
         slot = find_slot(program, setting.name, collector)

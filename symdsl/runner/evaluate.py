@@ -39,7 +39,7 @@ def evaluate(run: str | Path, overrides: Mapping[str, Any] | None = None, device
     folder = RunFolder.view(run)
     result = folder.read_result()
     spec = load(folder.path / "spec.sym", dict(overrides or {}))
-    net = _network(folder.path, spec, result).to(target)
+    net = learned_network(folder, spec).to(target)
     test = data_room.load(spec).test
     likelihood = LIKELIHOODS[spec.facts.data.task]
     metrics = evaluate_outputs(
@@ -48,9 +48,18 @@ def evaluate(run: str | Path, overrides: Mapping[str, Any] | None = None, device
     return {name: value for name, value in metrics.items() if value is not None}
 
 
-def _network(folder: Path, spec: Spec, result: Mapping[str, Any]) -> Network:
+def learned_network(folder: RunFolder, spec: Spec) -> Network:
+    """The network as a run left it, without the paths that were switched off.
+
+    Args:
+        folder: of a finished run.
+        spec: its spec, perhaps with other data.
+
+    Raises:
+        RunError: the run is not finished, or its weights are not those of this network.
+    """
     net = lowering.compile(spec)
-    path = folder / "model.safetensors"
+    path = folder.path / "model.safetensors"
     try:
         weights = load_file(path)
         for key, parameter in net.tensors().items():
@@ -58,7 +67,7 @@ def _network(folder: Path, spec: Spec, result: Mapping[str, Any]) -> Network:
     except (OSError, SafetensorError, KeyError, RuntimeError) as error:
         raise RunError(f"{path}: does not hold the weights of this network: {error}") from error
     layers = dict(net.layers())
-    for layer in result["layers"]:
+    for layer in folder.read_result()["layers"]:
         for candidate in layer["candidates"]:
             if candidate.get("off"):
                 layers[layer["name"]].switch_off(candidate["kind"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import attrs
@@ -51,7 +51,7 @@ def layer_records(facts: Facts) -> tuple[Layer, ...]:
 
 def stated_precisions(facts: Facts) -> dict[str, float]:
     """The precision of each parameter tensor's prior, as the spec has it."""
-    return {key: prior.precision for key, prior in _priors(facts)}
+    return {key: prior.precision for key, prior, _ in _priors(facts)}
 
 
 def starting_precisions(facts: Facts) -> dict[str, float]:
@@ -60,29 +60,26 @@ def starting_precisions(facts: Facts) -> dict[str, float]:
     Where the spec gives none, candidates that break a symmetry which another of their layer keeps start from one of
     their own: near the limit in which they do not, they are taken up where the data pay for it.
     """
-    found = stated_precisions(facts)
-    for layer in layer_records(facts):
-        preserved = [candidate.preserves for candidate in layer.candidates]
-        for candidate in layer.candidates:
-            if breaks(candidate.preserves, preserved):
-                started = (tensor for tensor in candidate.tensors if tensor.prior.learned and not tensor.prior.stated)
-                keys = (f"{layer.name}.{candidate.name}.{tensor.name}" for tensor in started)
-                found |= dict.fromkeys(keys, facts.search.breaking_precision)
-    return found
+    return {
+        key: facts.search.breaking_precision if breaking and prior.learned and not prior.stated else prior.precision
+        for key, prior, breaking in _priors(facts)
+    }
 
 
 def learned_keys(facts: Facts) -> frozenset[str]:
     """Parameter tensors whose precision the search may move."""
-    return frozenset(key for key, prior in _priors(facts) if prior.learned)
+    return frozenset(key for key, prior, _ in _priors(facts) if prior.learned)
 
 
-def _priors(facts: Facts) -> list[tuple[str, Prior]]:
-    found = []
+def _priors(facts: Facts) -> Iterator[tuple[str, Prior, bool]]:
+    """Every parameter tensor's key and prior, and whether its candidate breaks what another of its layer keeps."""
     for layer in layer_records(facts):
+        preserved = [candidate.preserves for candidate in layer.candidates]
         for candidate in layer.candidates:
-            found += [(f"{layer.name}.{candidate.name}.{tensor.name}", tensor.prior) for tensor in candidate.tensors]
-        found.append((f"{layer.name}.bias", layer.bias))
-    return found
+            breaking = breaks(candidate.preserves, preserved)
+            for tensor in candidate.tensors:
+                yield f"{layer.name}.{candidate.name}.{tensor.name}", tensor.prior, breaking
+        yield f"{layer.name}.bias", layer.bias, False
 
 
 def _stream(device: torch.device | str, *words: object) -> torch.Generator:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import content_hash
 from symdsl.progress import Observers, Silent
 from symdsl.runner.searching import Objective
-from symdsl.runner.tasks import Children, Task
+from symdsl.runner.tasks import Children, Task, side_by_side
 from symdsl.runs import SeedsFolder
 from symdsl.runs.schema import MOST_SEEDS
 from symdsl.runs.seeds import PICTURE, TABLE, Seed
@@ -175,12 +175,4 @@ class _Seeds:
 
     def _side_by_side(self, tasks: Sequence[Task], jobs: int) -> None:
         children = Children(max(1, (os.cpu_count() or 1) // jobs))
-        with ThreadPoolExecutor(jobs) as pool:
-            futures = [pool.submit(self._one, task, children.run) for task in tasks]
-            try:
-                for future in futures:
-                    future.result()
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                children.end()
-                raise
+        side_by_side([partial(self._one, task, children.run) for task in tasks], jobs, children)

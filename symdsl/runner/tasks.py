@@ -9,9 +9,10 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 import attrs
 
@@ -20,6 +21,8 @@ from symdsl.diagnostics import RunError
 from symdsl.progress import Metrics, Silent
 from symdsl.runner.searching import Objective, search
 from symdsl.spec import parse
+
+Found = TypeVar("Found")
 
 FAILED, INTERRUPTED = 3, 130
 """How a process says with its exit status what became of its task."""
@@ -123,6 +126,21 @@ class Children:
             )
             self._running.add(process)
             return process
+
+
+def side_by_side(works: Sequence[Callable[[], Found]], jobs: int, children: Children) -> list[Found]:
+    """Does works that run tasks as `children`, `jobs` at a time in threads, and gives what they found, in order.
+
+    Whatever one of them raises, or Ctrl-C, interrupts the others.
+    """
+    with ThreadPoolExecutor(jobs) as pool:
+        futures = [pool.submit(work) for work in works]
+        try:
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            children.end()
+            raise
 
 
 class Reporting(Silent):
