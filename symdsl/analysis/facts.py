@@ -292,6 +292,7 @@ class Optimizer:
         schedule: how it goes down over the run.
         clip: bound on the gradient's norm; 0 for none.
         steps: `relative` shrinks a tensor's steps as the tensor itself shrinks below its initial size.
+        warmup: share of the run, in [0, 1], in which the learning rate rises to its schedule.
     """
 
     name: Literal["adam"]
@@ -299,6 +300,7 @@ class Optimizer:
     schedule: Literal["cosine", "constant"]
     clip: float
     steps: Literal["relative", "absolute"] = "relative"
+    warmup: float = 0.05
 
 
 PriorSchedule = Literal["onecycle", "cosine", "constant"]

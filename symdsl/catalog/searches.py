@@ -53,7 +53,10 @@ _STEPS = Parameter(
     "relative",
     "`relative` shrinks a tensor's steps as the tensor shrinks below its initial size",
 )
-_OPTIMIZER = Variant((Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS), "Adam on the weights"),))
+_WARMUP = Parameter(
+    "warmup", Real(0, 1), 0.05, "share of the run in which the learning rate rises to its schedule; 0 for none"
+)
+_OPTIMIZER = Variant((Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS, _WARMUP), "Adam on the weights"),))
 _DAMPING = Parameter("damping", Real(0, 1, below=True), 0.0, "share of the old log precision that is kept")
 _PRIOR_OPTIMIZER = Variant(
     (
@@ -75,7 +78,7 @@ SEARCH = Signature(
         Parameter(
             "breaking_precision",
             PRECISION,
-            1.0,
+            10.0,
             "where the prior of a candidate starts that breaks what another of its layer keeps, if the spec gives none",
         ),
         Parameter("batch", Whole(1, _LARGEST), 128, "examples per batch"),

@@ -22,7 +22,7 @@ from symdsl.laplace import AdamUpdate, Laplace, MackayUpdate, PriorUpdate
 from symdsl.laplace.posterior import from_curvature
 from symdsl.laplace.priors import LARGEST_PRECISION
 from symdsl.nn import Network
-from symdsl.runner.schedule import SCHEDULES
+from symdsl.runner.schedule import SCHEDULES, warm_up
 
 OFF_SHARE = 1e-4
 """A path at the upper bound of the precision whose relative effective number stays below this is switched off."""
@@ -178,7 +178,9 @@ class Learner:
         return [min(max(size / initial, SMALLEST_STEP), 1.0) if initial else 1.0 for size, initial in sizes]
 
     def _learning_rate(self, progress: float) -> float:
-        return self.search.optimizer.lr * self.step_size * SCHEDULES[self.search.optimizer.schedule](progress)
+        optimizer = self.search.optimizer
+        scheduled = optimizer.lr * SCHEDULES[optimizer.schedule](progress)
+        return self.step_size * scheduled * warm_up(progress, optimizer.warmup)
 
     def _set_learning_rates(self, progress: float, relative: list[float]) -> None:
         rate = self._learning_rate(progress)

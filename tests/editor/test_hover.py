@@ -83,7 +83,10 @@ def test_a_selector_shows_the_layers_it_is_about() -> None:
         ),
         ("search {\n  ", "`epochs`: passes over the training data; a whole number, at least 1; 60 unless given"),
         ("adam(", "`lr`: learning rate at the start; a number, above 0 and at most 1000; 0.005 unless given"),
-        ("optimizer = ", "```sym\nadam(lr = 0.005, schedule = cosine, clip = 1.0, steps = relative)\n```"),
+        (
+            "optimizer = ",
+            "```sym\nadam(lr = 0.005, schedule = cosine, clip = 1.0, steps = relative, warmup = 0.05)\n```",
+        ),
         (
             "digits(",
             "`size`: side of the square image, in pixels; a whole number, at least 1 and at most 4096; 8 unless",

@@ -157,7 +157,15 @@ def test_relative_steps_shrink_with_a_tensor_and_stop_at_a_floor(small):
     assert factors["h1.FC.w"] == factors["l1.bias"] == 1.0
     one._set_learning_rates(0.0, one._relative_steps())
     rates = dict(zip(keys, (group["lr"] for group in one.optimizer.param_groups), strict=True))
-    assert rates["l1.CONV.w"] == pytest.approx(0.8 * one.search.optimizer.lr)
+    assert rates["l1.CONV.w"] == pytest.approx(0.8 * rates["h1.FC.w"])
+
+
+def test_the_learning_rate_rises_to_its_schedule(small):
+    warmed = learner(small(search__optimizer="adam(lr = 0.01, schedule = cosine, warmup = 0.5)"))
+    cold = learner(small(search__optimizer="adam(lr = 0.01, schedule = cosine, warmup = 0)"))
+    assert [cold._learning_rate(progress) for progress in (0, 0.5, 1)] == pytest.approx([0.01, 0.005, 0])
+    factors = [warmed._learning_rate(progress) / cold._learning_rate(progress) for progress in (0, 0.25, 0.5, 0.75)]
+    assert factors == pytest.approx([0.1, 0.55, 1, 1])
 
 
 def test_absolute_steps_are_all_alike(small):
