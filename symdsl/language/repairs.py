@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from itertools import pairwise
 
 import attrs
 from lark import Token
@@ -77,6 +78,10 @@ class Trouble:
     def together(self) -> bool:
         """Whether the token at fault stands on the line of the previous one."""
         return self.previous is not None and self.token is not None and self.previous.line == self.token.line
+
+    def is_block(self, name: Token) -> bool:
+        """Whether a block of this name was defined before."""
+        return any(one.type == "BLOCK" and other == name for one, other in pairwise(self.before))
 
     @property
     def behind(self) -> Span:
@@ -158,6 +163,9 @@ def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
     if near is not None:
         fix = Fix(f"replace by `{near}`", token_span(token, trouble.source), near)
         yield Repair((_instead(token, near.upper(), near),), 1, f"did you mean `{near}`?", fix)
+    if "USE" in trouble.accepted and trouble.is_block(token):
+        fix = Fix("put `use` before it", token_span(token, trouble.source), f"use {token}")
+        yield Repair((_instead(token, "USE", "use"), token), 1, f"did you mean `use {token}`?", fix)
     if trouble.together and token.type in KEYWORDS and "NAME" in trouble.accepted:
         help = f"`{token}` is a word of the language: choose another name"
         yield Repair((_instead(token, "NAME", str(token)),), 1, help)

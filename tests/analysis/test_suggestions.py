@@ -71,3 +71,13 @@ def test_of_keys_of_settings_too(key: str, near: str) -> None:
 def test_within_their_section(key: str, near: str) -> None:
     (only,) = found(RIGHT, {key: 3})
     assert only.help.startswith(f"did you mean `{near}`?")
+
+
+def test_a_block_without_its_use_is_known_by_its_name() -> None:
+    block = "block stage(kinds) {\n  layer: kinds -> 2*width\n}\n\n"
+    right = block + RIGHT.replace("  project max", "  use stage(candidates)\n  project max")
+    assert not found(right)
+    (only,) = found(right.replace("use stage", "stage"))
+    assert only.help == "did you mean `use stage`?"
+    assert only.fix is not None
+    assert only.fix.content == "use stage"
