@@ -275,11 +275,13 @@ class Objective:
         approximation: of the Gauss-Newton matrix.
         sharing: how weights used several times per example are treated: KFAC-expand or KFAC-reduce.
         fisher: how the expectation over labels is taken.
+        bounded: whether what single examples add bounds the determinants.
     """
 
     approximation: Literal["kfac"]
     sharing: Literal["expand", "reduce"]
     fisher: Fisher
+    bounded: bool = True
 
 
 @attrs.frozen
@@ -300,7 +302,7 @@ class Optimizer:
     schedule: Literal["cosine", "constant"]
     clip: float
     steps: Literal["relative", "absolute"] = "relative"
-    warmup: float = 0.05
+    warmup: float = 0.0
 
 
 PriorSchedule = Literal["onecycle", "cosine", "constant"]

@@ -54,4 +54,5 @@ def _objective(bound: Bound) -> Objective:
         "kfac",
         arguments["approximation"].arguments["sharing"],
         Fisher(fisher.name, fisher.arguments.get("samples", 0)),
+        arguments["approximation"].arguments["bounded"],
     )

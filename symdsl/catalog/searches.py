@@ -33,7 +33,8 @@ _FISHER = Variant(
 _SHARING = Parameter(
     "sharing", Choice(("expand", "reduce")), "expand", "`reduce` sums the uses of a shared weight first"
 )
-_KFAC = Variant((Signature("kfac", (_SHARING,), "Kronecker-factored Gauss-Newton curvature"),))
+_BOUNDED = Parameter("bounded", Switch(), True, "whether what single examples add bounds the determinants")
+_KFAC = Variant((Signature("kfac", (_SHARING, _BOUNDED), "Kronecker-factored Gauss-Newton curvature"),))
 _OBJECTIVE = Variant(
     (
         Signature(
@@ -54,7 +55,7 @@ _STEPS = Parameter(
     "`relative` shrinks a tensor's steps as the tensor shrinks below its initial size",
 )
 _WARMUP = Parameter(
-    "warmup", Real(0, 1), 0.05, "share of the run in which the learning rate rises to its schedule; 0 for none"
+    "warmup", Real(0, 1), 0.0, "share of the run in which the learning rate rises to its schedule; 0 for none"
 )
 _OPTIMIZER = Variant((Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS, _WARMUP), "Adam on the weights"),))
 _DAMPING = Parameter("damping", Real(0, 1, below=True), 0.0, "share of the old log precision that is kept")

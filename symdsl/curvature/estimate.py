@@ -8,11 +8,15 @@ import attrs
 import torch
 from torch import Tensor
 
+from symdsl.curvature.eigen import symmetric_eigenvalues
 from symdsl.curvature.fisher import Fisher
 from symdsl.curvature.handlers import Factors, Sharing, handler_for
 from symdsl.curvature.kronecker import Kronecker
 from symdsl.curvature.likelihood import Likelihood
 from symdsl.nn import Network, Use
+
+_TOGETHER = 256
+"""Examples of which a network is least certain that bound determinants as a group."""
 
 
 @attrs.frozen(eq=False)
@@ -41,6 +45,7 @@ def estimate(
     generator: torch.Generator,
     batch: int = 512,
     sharing: Sharing = "expand",
+    bounded: bool = False,
 ) -> Curvature:
     """Estimates the block-diagonal Gauss-Newton matrix by KFAC.
 
@@ -53,15 +58,19 @@ def estimate(
         generator: source of sampled labels, on the same device.
         batch: examples at a time; changes nothing but round-off and memory.
         sharing: KFAC-expand or KFAC-reduce, for weights that are used several times per example.
+        bounded: whether to keep what bounds the determinants of the blocks. The examples of which the network is least
+            certain then come first, and are a group whose inner products all count.
 
     Raises:
         TypeError: a parameter tensor has no handler, or its path did not record its use.
     """
     left: dict[str, Tensor] = {}
     right: dict[str, Tensor] = {}
+    bounds: dict[str, list[Tensor]] = {}
     loss = torch.zeros((), dtype=torch.float64, device=x.device)
     width = 0
-    for inputs, targets in zip(x.split(batch), y.split(batch), strict=True):
+    for index, together in _batches(net, x, likelihood, batch, bounded):
+        inputs, targets = x[index], y[index]
         uses: dict[str, Use] = {}
         outputs = net(inputs, uses)
         _check_complete(net, uses)
@@ -72,7 +81,11 @@ def estimate(
         for gradients in _pulled_back(outputs, uses, fisher.columns(likelihood, outputs.detach(), generator)):
             for key, use in uses.items():
                 _add(left, key, _left(use, sharing, gradients[id(use.output)]), use.scale**2 / len(x))
-    blocks = {key: Kronecker(left[key], right[key]) for key in right}
+                if bounded and handler_for(use.owner, use.tensor).rows is not None:
+                    found = _bound(key, use, gradients[id(use.output)], together)
+                    bounds.setdefault(key, []).append(found)
+    joined = {key: torch.cat(found) for key, found in bounds.items()}
+    blocks = {key: Kronecker(left[key], right[key], joined.get(key)) for key in right}
     return Curvature(blocks, float(loss), len(x), width)
 
 
@@ -90,6 +103,35 @@ def _right(use: Use, sharing: Sharing) -> Tensor:
 @torch.no_grad()
 def _left(use: Use, sharing: Sharing, gradients: Tensor) -> Tensor:
     return _factors(use, sharing).left(use.owner, use.inputs, gradients)
+
+
+def _batches(
+    net: Network, x: Tensor, likelihood: Likelihood, batch: int, bounded: bool
+) -> Iterator[tuple[Tensor, bool]]:
+    """Indices of examples, a batch at a time, and whether these bound determinants as a group."""
+    order = _least_certain_first(net, x, likelihood, batch) if bounded else torch.arange(len(x), device=x.device)
+    group = min(_TOGETHER, len(x)) if bounded else 0
+    if group:
+        yield order[:group], True
+    for start in range(group, len(x), batch):
+        yield order[start : start + batch], False
+
+
+@torch.no_grad()
+def _least_certain_first(net: Network, x: Tensor, likelihood: Likelihood, batch: int) -> Tensor:
+    spread = torch.cat([likelihood.spread(net(inputs)) for inputs in x.split(batch)])
+    return torch.argsort(spread, descending=True, stable=True)
+
+
+@torch.no_grad()
+def _bound(key: str, use: Use, gradients: Tensor, together: bool) -> Tensor:
+    """Eigenvalues of the Gram matrix of a batch's rows, or of its diagonal: their squared norms; float64 `[n]`."""
+    rows = handler_for(use.owner, use.tensor).rows
+    assert rows is not None, "it was asked for"
+    if not together:
+        return rows.squares(use.owner, use.inputs, gradients).double() * use.scale**2
+    gram = rows.gram(use.owner, use.inputs, gradients)
+    return symmetric_eigenvalues(gram.unsqueeze(0), f"{key}, examples") * use.scale**2
 
 
 def _factors(use: Use, sharing: Sharing) -> Factors:

@@ -41,6 +41,18 @@ from symdsl.curvature.group_convolution import (
     summed_group_inputs,
     summed_pointwise_inputs,
 )
+from symdsl.curvature.rows import (
+    Formed,
+    Rows,
+    channel_rows,
+    element_rows,
+    filter_rows,
+    group_filter_rows,
+    mixture_rows,
+    pointwise_rows,
+    shared_filter_rows,
+    space_rows,
+)
 from symdsl.curvature.sparse import (
     anchor_gradients,
     filter_jacobian,
@@ -95,16 +107,23 @@ class Handler:
     Attributes:
         expand: right = sum_{n, r} a a^T, left = (1/R) sum_{n, r} g g^T.
         reduce: with a_n = sum_r a_r and g_n = sum_r g_r, right = (1/R) sum_n a_n a_n^T, left = (1/R) sum_n g_n g_n^T.
+        rows: of every example's gradient in the tensor. Without them the block's determinant is not bounded.
     """
 
     expand: Factors
     reduce: Factors
+    rows: Rows | None = None
 
     @classmethod
-    def unshared(cls, right: Callable[[Any, Tensor], Tensor], left: Callable[[Any, Tensor, Tensor], Tensor]) -> Handler:
+    def unshared(
+        cls,
+        right: Callable[[Any, Tensor], Tensor],
+        left: Callable[[Any, Tensor, Tensor], Tensor],
+        rows: Rows | None = None,
+    ) -> Handler:
         """The handler of a weight that is not shared between positions, for which expand and reduce agree."""
         factors = Factors(right, left)
-        return cls(factors, factors)
+        return cls(factors, factors, rows)
 
     @classmethod
     def exact(cls, jacobian: Callable[[Any, Tensor, Tensor], Tensor]) -> Handler:
@@ -116,6 +135,7 @@ class Handler:
         return cls.unshared(
             right=lambda owner, inputs: inputs.new_full((1, 1, 1), len(inputs)),
             left=lambda owner, inputs, gradients: outer_block(jacobian(owner, inputs, gradients)),
+            rows=Rows.formed(jacobian),
         )
 
     def factors(self, sharing: Sharing) -> Factors:
@@ -126,19 +146,21 @@ class Handler:
 Right = Callable[[Any, Tensor], Tensor]
 
 
-def _mixing(expand: Right, reduce: Right) -> Handler:
+def _mixing(expand: Right, reduce: Right, rows: Formed) -> Handler:
     """The handler of a tensor of a group convolution that gives all output channels of an element and position."""
     return Handler(
         expand=Factors(expand, lambda path, inputs, gradients: group_gradients(path, gradients)),
         reduce=Factors(reduce, lambda path, inputs, gradients: summed_group_gradients(path, gradients)),
+        rows=Rows.formed(rows),
     )
 
 
-def _slotted(expand: Right, reduce: Right) -> Handler:
+def _slotted(expand: Right, reduce: Right, rows: Formed) -> Handler:
     """The handler of a tensor of a group convolution that gives one number of a channel of its own."""
     return Handler(
         expand=Factors(expand, lambda path, inputs, gradients: slot_gradients(path, gradients)),
         reduce=Factors(reduce, lambda path, inputs, gradients: summed_slot_gradients(path, gradients)),
+        rows=Rows.formed(rows),
     )
 
 
@@ -147,6 +169,9 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
         "w": Handler.unshared(
             right=lambda path, inputs: fully_connected_inputs(inputs),
             left=lambda path, inputs, gradients: fully_connected_gradients(gradients),
+            rows=Rows.slotted(
+                lambda path, inputs, gradients: (inputs.flatten(1).unsqueeze(1), gradients.flatten(1).unsqueeze(1))
+            ),
         )
     },
     Conv: {
@@ -159,42 +184,50 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
                 right=lambda path, inputs: summed_patch_moment(inputs, path.w.shape[-1], path.stride),
                 left=lambda path, inputs, gradients: summed_plane_gradients(gradients),
             ),
+            rows=Rows.formed(
+                lambda path, inputs, gradients: filter_rows(inputs, gradients, path.w.shape[-1], path.stride)
+            ),
         )
     },
     FactoredFullyConnected: {
         "w1": Handler.unshared(
             right=lambda path, mixed: output_planes(mixed),
             left=lambda path, mixed, gradients: position_gradients(gradients.reshape(len(mixed), len(path.w1), -1)),
+            rows=Rows.slotted(lambda path, mixed, gradients: (mixed, gradients.reshape(len(mixed), len(path.w1), -1))),
         ),
         "w2": Handler.unshared(
             right=lambda path, inputs: input_planes(inputs),
             left=lambda path, inputs, gradients: mixed_gradients(gradients),
+            rows=Rows.slotted(lambda path, inputs, gradients: (inputs.flatten(2), gradients.mT)),
         ),
     },
-    GroupConv: {"w": _mixing(group_inputs, summed_group_inputs)},
-    PointwiseGroupConv: {"w": _mixing(pointwise_inputs, summed_pointwise_inputs)},
+    GroupConv: {"w": _mixing(group_inputs, summed_group_inputs, group_filter_rows)},
+    PointwiseGroupConv: {"w": _mixing(pointwise_inputs, summed_pointwise_inputs, pointwise_rows)},
     SeparableGroupConv: {
-        "w1": _mixing(mixing_inputs, summed_mixing_inputs),
+        "w1": _mixing(mixing_inputs, summed_mixing_inputs, mixture_rows),
         "w2": Handler(
             expand=Factors(filter_inputs, lambda path, inputs, gradients: filter_gradients(path, gradients)),
             reduce=Factors(
                 summed_filter_inputs, lambda path, inputs, gradients: summed_filter_gradients(path, gradients)
             ),
+            rows=Rows.formed(shared_filter_rows),
         ),
     },
     DepthwiseGroupConv: {
-        "w0": _mixing(channel_inputs, summed_channel_inputs),
-        "w1": _slotted(element_inputs, summed_element_inputs),
-        "w2": _slotted(space_inputs, summed_space_inputs),
+        "w0": _mixing(channel_inputs, summed_channel_inputs, channel_rows),
+        "w1": _slotted(element_inputs, summed_element_inputs, element_rows),
+        "w2": _slotted(space_inputs, summed_space_inputs, space_rows),
     },
     SparseFullyConnected: {
         "u1": Handler.unshared(
             right=lambda path, mixed: output_planes(mixed),
             left=lambda path, mixed, gradients: position_gradients(anchor_gradients(path, gradients)),
+            rows=Rows.slotted(lambda path, mixed, gradients: (mixed, anchor_gradients(path, gradients))),
         ),
         "u2": Handler.unshared(
             right=lambda path, read: input_planes(read @ path.phi2().T),
             left=lambda path, read, gradients: mixed_gradients(gradients),
+            rows=Rows.slotted(lambda path, read, gradients: (read @ path.phi2().T, gradients.mT)),
         ),
         "omega1": Handler.exact(
             lambda path, mixed, gradients: outer_jacobian(
@@ -229,6 +262,9 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
                 right=lambda path, inputs: projected(summed_patch_moment(inputs, path.kernel, path.stride), path.phi()),
                 left=lambda path, inputs, gradients: summed_plane_gradients(gradients),
             ),
+            rows=Rows.formed(
+                lambda path, inputs, gradients: filter_rows(inputs, gradients, path.kernel, path.stride) @ path.phi().T
+            ),
         ),
         "omega": Handler.exact(
             lambda path, inputs, gradients: filter_jacobian(
@@ -251,6 +287,7 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
                 right=lambda path, inputs: projected(summed_group_inputs(path, inputs), path.phi()),
                 left=lambda path, inputs, gradients: summed_group_gradients(path, gradients),
             ),
+            rows=Rows.formed(lambda path, inputs, gradients: group_filter_rows(path, inputs, gradients) @ path.phi().T),
         ),
         "omega": Handler.exact(
             lambda path, inputs, gradients: filter_jacobian(

@@ -132,6 +132,7 @@ def fit(
     noise: float = 1.0,
     seed: int = 0,
     batch: int = 512,
+    bounded: bool = False,
 ) -> Laplace:
     """Laplace approximation of a network at its present parameters.
 
@@ -145,6 +146,7 @@ def fit(
         noise: variance of the Gaussian likelihood.
         seed: of sampled labels, for `mc(m)`.
         batch: examples at a time.
+        bounded: whether what single examples add bounds the determinants, as in a search unless it says otherwise.
 
     Raises:
         ValueError: an unknown `curvature`, `fisher` or key of `precisions`.
@@ -168,5 +170,6 @@ def fit(
         torch.Generator(device).manual_seed(seed),
         batch,
         SHARINGS[curvature],
+        bounded,
     )
     return from_curvature(net, estimated, likelihood, dict.fromkeys(parameters, 1.0) | given, noise)

@@ -239,6 +239,7 @@ class Learner:
                 fisher,
                 generator,
                 sharing=objective.sharing,
+                bounded=objective.bounded,
             )
             return from_curvature(self.net, curvature, self.likelihood, self.precisions, self.noise)
         except NumericalError as error:

@@ -1,8 +1,10 @@
+import sys
+
 import pytest
 import torch
 
 from oracles.comparison import assert_same
-from oracles.dense import dense_factors, dense_ggn
+from oracles.dense import dense_factors, dense_ggn, rows
 from oracles.naive import Naive
 from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
@@ -294,3 +296,42 @@ def test_every_kind_has_a_handler_for_every_tensor():
 def test_more_samples_than_none_are_demanded():
     with pytest.raises(ValueError, match="must be at least 1"):
         MonteCarlo(0)
+
+
+@pytest.mark.parametrize("together", [1, 256])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_bounds_are_those_of_the_gradients_of_single_examples(name, together, monkeypatch):
+    monkeypatch.setattr(sys.modules["symdsl.curvature.estimate"], "_TOGETHER", together)
+    nodes, net = network(name)
+    x = images(nodes, 3)
+    names = {id(parameter): module for module, parameter in net.named_parameters()}
+    found = estimate(net, x, torch.zeros(3).long(), Categorical(), Exact(), torch.Generator(), bounded=True).blocks
+    for key, block in found.items():
+        gradients = [rows(net, names[id(net.tensors()[key])], x, c) for c in Categorical().columns(net(x).detach())]
+        grams = torch.stack([one @ one.T for one in gradients])
+        expected = grams.diagonal(dim1=1, dim2=2) if together == 1 else torch.linalg.eigvalsh(grams).clamp(min=0)
+        assert_same(block.bound.sort().values, expected.flatten().sort().values)
+
+
+def test_the_examples_of_which_the_network_is_least_certain_are_a_group(monkeypatch):
+    nodes, net = network("mixed")
+    x, y = images(nodes, 5), torch.zeros(5).long()
+    grouped = estimate(net, x, y, Categorical(), Exact(), torch.Generator(), bounded=True).blocks
+    monkeypatch.setattr(sys.modules["symdsl.curvature.estimate"], "_TOGETHER", 2)
+    by_batch = [
+        estimate(net, x, y, Categorical(), Exact(), torch.Generator(), batch, bounded=True).blocks for batch in (2, 512)
+    ]
+    for key, block in grouped.items():
+        assert_same(by_batch[0][key].left, by_batch[1][key].left)
+        assert_same(by_batch[0][key].bound.sort().values, by_batch[1][key].bound.sort().values)
+        assert_same(block.right, by_batch[0][key].right)
+        assert torch.log1p(block.bound).sum() < torch.log1p(by_batch[0][key].bound).sum()
+
+
+def test_there_is_a_number_for_every_example_and_column_if_a_bound_is_asked_for():
+    nodes, net = network("mixed")
+    x, y, twice = images(nodes, 5), torch.zeros(5).long(), MonteCarlo(2)
+    found = estimate(net, x, y, Categorical(), twice, torch.Generator(), bounded=True).blocks
+    assert {len(block.bound) for block in found.values()} == {10}
+    plain = estimate(net, x, y, Categorical(), twice, torch.Generator()).blocks
+    assert {block.bound for block in plain.values()} == {None}

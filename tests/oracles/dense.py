@@ -50,6 +50,14 @@ def _moment(uses: Tensor, slots: list[int] | None) -> Tensor:
     return rows.T @ rows
 
 
+def rows(net: nn.Module, name: str, images: Tensor, columns: Tensor) -> Tensor:
+    """The gradient of <column, output> of every example in one parameter, `[n, parameter]`."""
+    parameter = dict(net.named_parameters())[name]
+    pairs = zip(images.split(1), columns, strict=True)
+    found = [torch.autograd.grad(net(image)[0] @ column, parameter)[0].flatten() for image, column in pairs]
+    return torch.stack(found)
+
+
 def dense_ggn(net: nn.Module, name: str, images: Tensor, task: str) -> Tensor:
     """The Gauss-Newton block of one parameter, summed over examples, in the parameter's own order of entries."""
     parameters = dict(net.named_parameters())
