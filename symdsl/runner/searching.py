@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
 from collections.abc import Iterator
@@ -38,6 +39,13 @@ PICTURES: tuple[render.Format, ...] = ("dot", "svg", "png")
 
 _SAVING_SHARE = 0.05
 """Checkpoints may take this share of the time; a network that takes long to save is saved less often."""
+
+
+_PATIENCE = 5
+"""Epochs after which a network should do better than guess; a tenth of them, if the run is long."""
+
+_GUESSING = 0.98
+"""Share of a guess's negative log-likelihood above which a network has learned next to nothing."""
 
 
 @attrs.frozen(eq=False)
@@ -219,9 +227,18 @@ class _Run:
             with self._timed("evidence"):
                 record |= self._evidence()
         record["wall_s"] = time.perf_counter() - started
+        self._remark(metrics["nll"])
         self.folder.append_metrics(record)
         self._save_in_turn()
         self.observer.epoch(record)
+
+    def _remark(self, nll: float) -> None:
+        """Says once, early in the run, if the network does not learn."""
+        data, epochs = self.spec.facts.data, self.spec.facts.search.epochs
+        guess = math.log(data.classes) if data.task == "classification" else math.inf
+        if self.learner.epoch == max(_PATIENCE, epochs // 10) and nll > _GUESSING * guess:
+            advice = "a lower `lr` or a warm-up, such as `optimizer = adam(warmup = 0.05)`, may help"
+            self.observer.note(f"after {self.learner.epoch} epochs the network does no better than guess: {advice}")
 
     def _evidence(self) -> dict[str, Any]:
         laplace, switched_off = self.learner.evidence_step()

@@ -31,6 +31,17 @@ class Interrupting(Silent):
             raise KeyboardInterrupt
 
 
+class Listening(Silent):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        super().__init__()
+        self.notes = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+
 def read(folder, name):
     return json.loads((folder / name).read_text())
 
@@ -311,3 +322,11 @@ def test_memory_that_does_not_suffice_is_one_line(small, tmp_path, monkeypatch):
     with pytest.raises(RunError, match=r"lower `search\.batch`"):
         runner.search(small(), device="cpu", out=tmp_path / "run")
     assert read(tmp_path / "run", "run.json")["status"] == "failed"
+
+
+@pytest.mark.parametrize(("rate", "learns"), [(0.02, True), (1e-9, False)])
+def test_a_network_that_does_not_learn_is_remarked_on_once(small, tmp_path, rate, learns):
+    listening = Listening()
+    spec = small(search__epochs=12, search__optimizer=f"adam(lr = {rate})")
+    runner.search(spec, device="cpu", out=tmp_path, objective="map", observer=listening)
+    assert [("after 5 epochs" in note, "warmup" in note) for note in listening.notes] == [(True, True)] * (not learns)
