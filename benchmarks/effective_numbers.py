@@ -1,4 +1,4 @@
-"""Effective numbers of parameters by KFAC, beside those of the Gauss-Newton block that it approximates.
+"""Effective numbers of parameters by KFAC, without and with its bound, beside those of the Gauss-Newton block.
 
     python benchmarks/effective_numbers.py RUN --fisher 'mc(4)' --largest 2500
 
@@ -29,16 +29,16 @@ from symdsl.runs import RunFolder
 
 @attrs.frozen
 class Row:
-    """One tensor: KFAC's effective number and the block's, before training and after."""
+    """One tensor: KFAC's effective number, the bounded one and the block's, before training and after."""
 
     tensor: str
     size: int
     precision: float
-    before: tuple[float, float]
-    after: tuple[float, float]
+    before: tuple[float, float, float]
+    after: tuple[float, float, float]
 
     def __str__(self) -> str:
-        cells = [f"{kfac:.1f} | {block:.1f} | {kfac / block:.2f}" for kfac, block in (self.before, self.after)]
+        cells = [f"{number:.1f}" for number in (*self.before, *self.after)]
         return f"| {self.tensor} | {self.size} | {self.precision:.3g} | {' | '.join(cells)} |"
 
 
@@ -55,8 +55,11 @@ def untrain(net: Network, initial: Network) -> None:
         parameter.data.copy_(weights[key])
 
 
-def kfac(net: Network, train: Examples, fisher: str, precisions: Mapping[str, float]) -> dict[str, float]:
-    return symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions).effective_parameters()
+def kfac(
+    net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], bounded: bool
+) -> dict[str, float]:
+    laplace = symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions, bounded=bounded)
+    return laplace.effective_parameters()
 
 
 def block(net: Network, train: Examples, fisher: Fisher, key: str) -> Tensor:
@@ -94,10 +97,10 @@ def effective(matrix: Tensor, precision: float) -> float:
 
 def compared(
     net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], keys: list[str]
-) -> dict[str, tuple[float, float]]:
-    ours = kfac(net, train, fisher, precisions)
+) -> dict[str, tuple[float, float, float]]:
+    product, ours = (kfac(net, train, fisher, precisions, bounded) for bounded in (False, True))
     blocks = {key: block(net, train, parse_fisher(fisher), key) for key in keys}
-    return {key: (ours[key], effective(blocks[key], precisions[key])) for key in keys}
+    return {key: (product[key], ours[key], effective(blocks[key], precisions[key])) for key in keys}
 
 
 def main() -> None:
@@ -115,7 +118,7 @@ def main() -> None:
     after = compared(net, train, arguments.fisher, precisions, keys)
     untrain(net, symdsl.compile(spec))
     before = compared(net, train, arguments.fisher, precisions, keys)
-    print("| tensor | parameters | precision | untrained: KFAC | block | ratio | trained: KFAC | block | ratio |")
+    print("| tensor | parameters | precision | untrained: KFAC | bounded | block | trained: KFAC | bounded | block |")
     print("|---|---|---|---|---|---|---|---|---|")
     for key in keys:
         print(Row(key, sizes[key], precisions[key], before[key], after[key]))
