@@ -79,7 +79,7 @@ SEARCH = Signature(
         Parameter(
             "breaking_precision",
             PRECISION,
-            1.0,
+            3.0,
             "where the prior of a candidate starts that breaks what another of its layer keeps, if the spec gives none",
         ),
         Parameter("batch", Whole(1, _LARGEST), 128, "examples per batch"),
