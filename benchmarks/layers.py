@@ -165,22 +165,17 @@ def curvature() -> Iterator[Row]:
     for name, settings in NETWORKS.items():
         net = compile(spec.load(shipped("specs/quadrant_digit.sym"), settings))
         yield factors(f"the pyramid of {name}", net, image(1, 16, PASSED).detach())
-        yield bounded_factors(f"the pyramid of {name}", net, image(1, 16, BOUNDED).detach())
+        yield factors(f"the pyramid of {name}", net, image(1, 16, BOUNDED).detach(), bounded=True)
     lifted = compile(spec.load(shipped("specs/rotated_mnist.sym")))
     yield factors("rotated_mnist.sym", lifted, image(1, 32, PASSED).detach())
 
 
-def factors(name: str, net: nn.Network, x: Tensor) -> Row:
+def factors(name: str, net: nn.Network, x: Tensor, bounded: bool = False) -> Row:
+    """With what bounds the determinants, `x` should have so many examples that their group of 256 is a small part."""
     y, generator = torch.arange(len(x)) % 10, torch.Generator().manual_seed(0)
-    ours = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator, PASSED)
-    return Row(f"factors by mc(1), {name}", "training steps", ours, training(net, x, y), 1.5)
-
-
-def bounded_factors(name: str, net: nn.Network, x: Tensor) -> Row:
-    """The same with what bounds the determinants, over as many examples as make its group of 256 a small part."""
-    y, generator = torch.arange(len(x)) % 10, torch.Generator().manual_seed(0)
-    ours = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator, PASSED, bounded=True)
-    return Row(f"factors and bounds by mc(1), {name}", "training steps", ours, training(net, x, y))
+    ours = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator, PASSED, bounded=bounded)
+    what, bar = ("factors and bounds", 0.0) if bounded else ("factors", 1.5)
+    return Row(f"{what} by mc(1), {name}", "training steps", ours, training(net, x, y), bar)
 
 
 def training(net: nn.Network, x: Tensor, y: Tensor) -> Work:

@@ -15,6 +15,13 @@ from torch.nn import functional
 from symdsl.nn.convolution import circular_pad
 
 
+def patches(inputs: Tensor, kernel: int, stride: int) -> Tensor:
+    """Circular patches at the kept positions: `[n, plane, row, column] -> [n, plane, S^2, position]`."""
+    columns = functional.unfold(circular_pad(inputs, kernel), kernel, stride=stride)
+    by_plane: Tensor = columns.unflatten(1, (inputs.shape[1], -1))
+    return by_plane
+
+
 def patch_moment(inputs: Tensor, kernel: int, stride: int) -> Tensor:
     """sum_{n, t} a a^T over the circular patches a of each kept position t.
 
@@ -43,8 +50,8 @@ def patch_moments(inputs: Tensor, kernel: int, stride: int) -> Tensor:
     """
     if stride == 1:
         return _torus_moments(inputs, kernel)
-    patches = functional.unfold(circular_pad(inputs.flatten(1, 2), kernel), kernel, stride=stride)
-    a: Tensor = patches.unflatten(1, (inputs.shape[1], -1)).permute(1, 2, 0, 3).flatten(2)
+    columns = patches(inputs.flatten(1, 2), kernel, stride).flatten(1, 2)
+    a: Tensor = columns.unflatten(1, (inputs.shape[1], -1)).permute(1, 2, 0, 3).flatten(2)
     return a @ a.mT
 
 

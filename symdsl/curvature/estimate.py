@@ -13,6 +13,7 @@ from symdsl.curvature.fisher import Fisher
 from symdsl.curvature.handlers import Factors, Sharing, handler_for
 from symdsl.curvature.kronecker import Kronecker
 from symdsl.curvature.likelihood import Likelihood
+from symdsl.curvature.rows import Rows
 from symdsl.nn import Network, Use
 
 _TOGETHER = 256
@@ -81,9 +82,9 @@ def estimate(
         for gradients in _pulled_back(outputs, uses, fisher.columns(likelihood, outputs.detach(), generator)):
             for key, use in uses.items():
                 _add(left, key, _left(use, sharing, gradients[id(use.output)]), use.scale**2 / len(x))
-                if bounded and handler_for(use.owner, use.tensor).rows is not None:
-                    found = _bound(key, use, gradients[id(use.output)], together)
-                    bounds.setdefault(key, []).append(found)
+                rows = handler_for(use.owner, use.tensor).rows if bounded else None
+                if rows is not None:
+                    bounds.setdefault(key, []).append(_bound(key, use, rows, gradients[id(use.output)], together))
     joined = {key: torch.cat(found) for key, found in bounds.items()}
     blocks = {key: Kronecker(left[key], right[key], joined.get(key)) for key in right}
     return Curvature(blocks, float(loss), len(x), width)
@@ -124,10 +125,8 @@ def _least_certain_first(net: Network, x: Tensor, likelihood: Likelihood, batch:
 
 
 @torch.no_grad()
-def _bound(key: str, use: Use, gradients: Tensor, together: bool) -> Tensor:
+def _bound(key: str, use: Use, rows: Rows, gradients: Tensor, together: bool) -> Tensor:
     """Eigenvalues of the Gram matrix of a batch's rows, or of its diagonal: their squared norms; float64 `[n]`."""
-    rows = handler_for(use.owner, use.tensor).rows
-    assert rows is not None, "it was asked for"
     if not together:
         return rows.squares(use.owner, use.inputs, gradients).double() * use.scale**2
     gram = rows.gram(use.owner, use.inputs, gradients)

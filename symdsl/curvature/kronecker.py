@@ -37,7 +37,7 @@ class Kronecker:
         left: output-gradient factor G, `[block, side, side]`, averaged over examples and uses.
         right: input factor A, `[block, side, side]`, summed over examples and uses.
         bound: eigenvalues of the Gram matrices of groups of the rows whose outer products sum to what the product
-            approximates, `[row]`, if they are known; a row that is a group of its own has its squared norm.
+            approximates, float64 `[row]`, if they are known; a row that is a group of its own has its squared norm.
     """
 
     left: Tensor
@@ -60,7 +60,7 @@ class Kronecker:
         return Spectrum(
             symmetric_eigenvalues(self.left, f"{name}, output factor"),
             symmetric_eigenvalues(self.right, f"{name}, input factor"),
-            None if self.bound is None else self.bound.double(),
+            self.bound,
         )
 
 

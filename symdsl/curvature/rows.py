@@ -11,11 +11,10 @@ from typing import Any
 import attrs
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from symdsl.curvature.convolution import patches
 from symdsl.curvature.group_convolution import summed
 from symdsl.nn import DepthwiseGroupConv, GroupConv, PointwiseGroupConv, SeparableGroupConv, SparseGroupConv
-from symdsl.nn.convolution import circular_pad
 
 Formed = Callable[[Any, Tensor, Tensor], Tensor]
 Slotted = Callable[[Any, Tensor, Tensor], tuple[Tensor, Tensor]]
@@ -82,7 +81,7 @@ def filter_rows(inputs: Tensor, gradients: Tensor, kernel: int, stride: int) -> 
     Returns:
         `[n, C', C, S^2]`.
     """
-    rows = gradients.flatten(2) @ _patches(inputs, kernel, stride).flatten(1, 2).mT
+    rows = gradients.flatten(2) @ patches(inputs, kernel, stride).flatten(1, 2).mT
     by_channel: Tensor = rows.unflatten(2, (inputs.shape[1], -1))
     return by_channel
 
@@ -133,21 +132,14 @@ def element_rows(path: DepthwiseGroupConv, inputs: Tensor, gradients: Tensor) ->
 
 def space_rows(path: DepthwiseGroupConv, inputs: Tensor, gradients: Tensor) -> Tensor:
     """The gradient in w2 of the depthwise factor, from u and the gradient in v: `[n, C, S^2]`."""
-    read = _patches(inputs, path.kernel, path.stride) @ gradients.flatten(2).unsqueeze(3)
+    read = patches(inputs, path.kernel, path.stride) @ gradients.flatten(2).unsqueeze(3)
     by_element = read.squeeze(3).unflatten(1, (-1, path.order))
     return summed(by_element[:, :, g, torch.argsort(taps)] for g, taps in enumerate(path.taps))
 
 
 def _moved(path: GroupConv | SparseGroupConv | SeparableGroupConv, inputs: Tensor, gradients: Tensor) -> list[Tensor]:
     """What each element contributes to the gradient of its own copy of the filters, `[n, C', C, |G| S^2]` each."""
-    patches = _patches(inputs, path.kernel, path.stride).flatten(1, 2).mT
+    read = patches(inputs, path.kernel, path.stride).flatten(1, 2).mT
     by_element = gradients.flatten(2).unflatten(1, (-1, path.order))
     channels = inputs.shape[1] // path.order
-    return [(by_element[:, :, g] @ patches).unflatten(2, (channels, -1)) for g in range(path.order)]
-
-
-def _patches(inputs: Tensor, kernel: int, stride: int) -> Tensor:
-    """Circular patches at the kept positions, `[n, plane, tap, position]`."""
-    columns = functional.unfold(circular_pad(inputs, kernel), kernel, stride=stride)
-    patches: Tensor = columns.unflatten(1, (inputs.shape[1], -1))
-    return patches
+    return [(by_element[:, :, g] @ read).unflatten(2, (channels, -1)) for g in range(path.order)]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
+from symdsl.curvature.convolution import patches
 from symdsl.nn import SparseConv, SparseFullyConnected, SparseGroupConv
-from symdsl.nn.convolution import circular_pad
 
 
 def projected(moment: Tensor, phi: Tensor) -> Tensor:
@@ -36,7 +35,7 @@ def tap_gradients(path: SparseConv, inputs: Tensor, gradients: Tensor) -> Tensor
     Returns:
         d <gradients_n, y_n> / d phi_p(s), `[n, anchor, tap]`.
     """
-    return _used(path.u, _patches(path, inputs), gradients.flatten(2))
+    return _used(path.u, _channel_patches(path, inputs), gradients.flatten(2))
 
 
 def group_tap_gradients(path: SparseGroupConv, inputs: Tensor, gradients: Tensor) -> Tensor:
@@ -44,22 +43,22 @@ def group_tap_gradients(path: SparseGroupConv, inputs: Tensor, gradients: Tensor
 
     What element g contributes is brought back by g^-1, like its patches.
     """
-    patches, by_element = _patches(path, inputs), gradients.flatten(2).unflatten(1, (-1, path.order))
-    terms = [_used(path.u, patches, by_element[:, :, g])[:, :, torch.argsort(move)] for g, move in enumerate(path.move)]
+    read, by_element = _channel_patches(path, inputs), gradients.flatten(2).unflatten(1, (-1, path.order))
+    terms = [_used(path.u, read, by_element[:, :, g])[:, :, torch.argsort(move)] for g, move in enumerate(path.move)]
     return torch.stack(terms).sum(0)
 
 
-def _patches(path: SparseConv | SparseGroupConv, inputs: Tensor) -> Tensor:
-    """Circular patches at the kept positions, `[n, channel, tap, position]`."""
-    columns = functional.unfold(circular_pad(inputs, path.kernel), path.kernel, stride=path.stride)
-    patches: Tensor = columns.unflatten(1, (path.u.shape[1], -1))
-    return patches
+def _channel_patches(path: SparseConv | SparseGroupConv, inputs: Tensor) -> Tensor:
+    """Patches by the channels of `u`, all elements of a group together: `[n, channel, tap, position]`."""
+    columns = patches(inputs, path.kernel, path.stride).flatten(1, 2)
+    by_channel: Tensor = columns.unflatten(1, (path.u.shape[1], -1))
+    return by_channel
 
 
-def _used(u: Tensor, patches: Tensor, gradients: Tensor) -> Tensor:
+def _used(u: Tensor, read: Tensor, gradients: Tensor) -> Tensor:
     """sum_{c', c, t} g[c', t] u[c', c, p] patch[c, s, t], `[n, anchor, tap]`."""
     weighted = u.permute(1, 2, 0).flatten(0, 1) @ gradients
-    used: Tensor = (weighted.unflatten(1, u.shape[1:]) @ patches.mT).sum(1)
+    used: Tensor = (weighted.unflatten(1, u.shape[1:]) @ read.mT).sum(1)
     return used
 
 
