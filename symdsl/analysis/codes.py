@@ -332,16 +332,6 @@ _TABLE = (
         "prior {\n  *.FC ~ normal(std = 1)\n}",
     ),
     Code(
-        "E504",
-        "a prior for values that keep theirs",
-        "With `on = lengthscale` the prior of the lengthscales is learned and the values at the anchors keep a unit "
-        "prior. A rule for the whole candidate reaches the lengthscales alone.",
-        "network n {\n  input image(1, 8, 8)\n  layer l1: S-CONV(3, on = lengthscale) -> 4\n  flatten\n"
-        "  layer h: FC -> classes\n}\nprior {\n  l1.S-CONV.u ~ normal(precision = 2)\n}",
-        "network n {\n  input image(1, 8, 8)\n  layer l1: S-CONV(3, on = lengthscale) -> 4\n  flatten\n"
-        "  layer h: FC -> classes\n}\nprior {\n  l1.S-CONV.omega ~ normal(precision = 2)\n}",
-    ),
-    Code(
         "E601",
         "a data file that cannot be used",
         "`arrays` reads an .npz file with `x_train`, `y_train`, `x_test` and `y_test`: images [n, c, h, w] or "

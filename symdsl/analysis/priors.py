@@ -130,12 +130,9 @@ class Rules:
             (self._wild if "*" in name else self._named.setdefault(name, [])).append(index)
 
     def of(self, layer: LayerDraft, candidate: CandidateDraft, tensor: Tensor) -> Prior:
-        """The prior of a candidate's tensor."""
-        if tensor.unit_prior:
-            self._check_unit(layer, candidate, tensor.name)
-            return UNIT
-        found = self._best(layer, candidate.kind.name, candidate.arguments, tensor.name)
-        return candidate.prior or found or DEFAULT
+        """The prior of a candidate's tensor; one that is held where it is heeds only rules that name it."""
+        found = self._best(layer, candidate.kind.name, candidate.arguments, tensor.name, named=tensor.unit_prior)
+        return found or UNIT if tensor.unit_prior else candidate.prior or found or DEFAULT
 
     def of_bias(self, layer: LayerDraft) -> Prior:
         """The prior of a layer's bias."""
@@ -156,22 +153,12 @@ class Rules:
         self.hit.update(hits)
         return hits
 
-    def _check_unit(self, layer: LayerDraft, candidate: CandidateDraft, tensor: str) -> None:
-        """Report rules that ask for another prior of this very tensor; those for a whole candidate leave it out."""
-        for index in self._hits(layer, candidate.kind.name, candidate.arguments, tensor):
-            reach = self.reaches[index]
-            if reach.names_tensor and reach.prior != UNIT:
-                path = f"{layer.name}.{candidate.kind.name}"
-                self.scope.collector.report(
-                    "E504",
-                    reach.rule.place,
-                    f"`{path}.{tensor}` keeps a unit prior, because `on = lengthscale` learns that of the lengthscales",
-                    help=f"write it for `{path}`, or take `on = values`",
-                    notes=[(candidate.span, "the candidate")],
-                )
-
-    def _best(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> Prior | None:
+    def _best(
+        self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str, named: bool = False
+    ) -> Prior | None:
         hits = self._hits(layer, candidate, arguments, tensor)
+        if named:
+            hits = [index for index in hits if self.reaches[index].names_tensor]
         if not hits:
             return None
         highest = max(self.reaches[index].specificity() for index in hits)

@@ -9,7 +9,7 @@ import attrs
 
 from symdsl.analysis.dependencies import names_in, reachable
 from symdsl.analysis.facts import Candidate, Facts, Flatten, Input, Layer, Lift, Node, Pool, Prior, Project
-from symdsl.analysis.kinds import KINDS, Site
+from symdsl.analysis.kinds import KINDS
 from symdsl.analysis.priors import BIAS
 from symdsl.analysis.symmetry import default_init_scale
 from symdsl.catalog.signatures import Value
@@ -130,14 +130,11 @@ def _literal(value: Value) -> ast.Expression:
 
 
 def _rules(layer: Layer) -> Iterable[ast.Rule]:
-    site = Site(layer.in_shape, layer.out_shape)
     for candidate in layer.candidates:
-        made = KINDS[candidate.kind].tensors(site, dict(candidate.arguments))
-        for tensor, template in zip(candidate.tensors, made, strict=True):
-            if tensor.prior.stated and not template.unit_prior:
-                yield _rule(
-                    (ast.Pattern(layer.name), _pattern(candidate, layer), ast.Pattern(tensor.name)), tensor.prior
-                )
+        for tensor in candidate.tensors:
+            if tensor.prior.stated:
+                selector = (ast.Pattern(layer.name), _pattern(candidate, layer), ast.Pattern(tensor.name))
+                yield _rule(selector, tensor.prior)
     if layer.bias.stated:
         yield _rule((ast.Pattern(layer.name), ast.Pattern(BIAS)), layer.bias)
 

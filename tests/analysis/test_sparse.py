@@ -210,21 +210,25 @@ def test_a_prior_at_the_candidate_reaches_its_anchors_too() -> None:
     assert reached["S-CONV.u"] == reached["S-CONV.anchors"] == Prior(3, False)
 
 
-@pytest.mark.parametrize("rule", ["l1.S-FC.u1 ~ normal(2)", "*.S-FC.u* ~ normal(1)", "*.*.u2 ~ normal(2, fixed)"])
-def test_a_rule_for_values_that_keep_their_prior_is_refused(rule: str) -> None:
-    said = [one for one in found(PRIORS.format("", rule)) if one.code == "E504"]
-    assert said
-    assert "keeps a unit prior, because `on = lengthscale` learns that of the lengthscales" in said[0].message
-
-
-def test_a_rule_that_says_what_holds_anyway_is_no_error() -> None:
-    assert priors("", "l1.S-FC.u1 ~ normal(1, fixed)")["S-FC.u1"] == UNIT
+@pytest.mark.parametrize(
+    ("rule", "u1", "u2"),
+    [
+        ("l1.S-FC.u1 ~ normal(2)", Prior(2, True), UNIT),
+        ("*.S-FC.u* ~ normal(1)", Prior(1, True), Prior(1, True)),
+        ("*.*.u2 ~ normal(2, fixed)", UNIT, Prior(2, False)),
+        ("l1.S-FC ~ normal(4)\n*.*.u1 ~ normal(2)", Prior(2, True), UNIT),
+    ],
+)
+def test_a_rule_that_names_the_values_reaches_them(rule: str, u1: Prior, u2: Prior) -> None:
+    reached = priors("", rule)
+    assert (reached["S-FC.u1"], reached["S-FC.u2"]) == (u1, u2)
 
 
 def test_the_pruned_spec_says_the_same_and_nothing_of_unit_priors() -> None:
-    spec = parse(PRIORS.format("", "l1.S-FC ~ normal(4)\nl1.S-CONV.anchors ~ normal(2, fixed)"))
+    spec = parse(PRIORS.format("", "l1.S-FC ~ normal(4)\nl1.S-FC.u2 ~ normal(3)\nl1.S-CONV.anchors ~ normal(2, fixed)"))
     text = spec.pruned({"l1": {"S-FC", "S-CONV"}})
     assert "u1" not in text
+    assert "u2" in text
     again = parse(text)
     for before, after in zip(layers(spec)["l1"].candidates, layers(again)["l1"].candidates, strict=True):
         assert (before.arguments, before.tensors) == (after.arguments, after.tensors)

@@ -36,7 +36,8 @@ class Tensor:
         shape: the tensor's shape.
         left: size of the output-gradient factor G.
         right: size of the input factor A.
-        unit_prior: whether its prior is always N(0, 1), because the kind learns the prior of another tensor instead.
+        unit_prior: whether its prior is held at N(0, 1) unless a rule names the tensor, because the kind learns that of
+            another instead.
     """
 
     name: str
