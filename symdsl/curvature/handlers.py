@@ -107,7 +107,8 @@ class Handler:
     Attributes:
         expand: right = sum_{n, r} a a^T, left = (1/R) sum_{n, r} g g^T.
         reduce: with a_n = sum_r a_r and g_n = sum_r g_r, right = (1/R) sum_n a_n a_n^T, left = (1/R) sum_n g_n g_n^T.
-        rows: of every example's gradient in the tensor. Without them the block's determinant is not bounded.
+        rows: of every example's gradient in the tensor. Without them the block's determinant is not bounded, of which
+            one that is exact has no need.
     """
 
     expand: Factors
@@ -135,7 +136,6 @@ class Handler:
         return cls.unshared(
             right=lambda owner, inputs: inputs.new_full((1, 1, 1), len(inputs)),
             left=lambda owner, inputs, gradients: outer_block(jacobian(owner, inputs, gradients)),
-            rows=Rows.formed(jacobian),
         )
 
     def factors(self, sharing: Sharing) -> Factors:

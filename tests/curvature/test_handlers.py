@@ -298,6 +298,11 @@ def test_more_samples_than_none_are_demanded():
         MonteCarlo(0)
 
 
+def is_whole(key: str) -> bool:
+    """Whether the tensor is one of those whose whole block is formed, so that there is nothing to bound."""
+    return key.split(".")[-1].rstrip("12") in ("bias", "omega", "anchors")
+
+
 @pytest.mark.parametrize("together", [1, 256])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_bounds_are_those_of_the_gradients_of_single_examples(name, together, monkeypatch):
@@ -307,6 +312,9 @@ def test_bounds_are_those_of_the_gradients_of_single_examples(name, together, mo
     names = {id(parameter): module for module, parameter in net.named_parameters()}
     found = estimate(net, x, torch.zeros(3).long(), Categorical(), Exact(), torch.Generator(), bounded=True).blocks
     for key, block in found.items():
+        if is_whole(key):
+            assert block.bound is None
+            continue
         gradients = [rows(net, names[id(net.tensors()[key])], x, c) for c in Categorical().columns(net(x).detach())]
         grams = torch.stack([one @ one.T for one in gradients])
         expected = grams.diagonal(dim1=1, dim2=2) if together == 1 else torch.linalg.eigvalsh(grams).clamp(min=0)
@@ -323,8 +331,10 @@ def test_the_examples_of_which_the_network_is_least_certain_are_a_group(monkeypa
     ]
     for key, block in grouped.items():
         assert_same(by_batch[0][key].left, by_batch[1][key].left)
-        assert_same(by_batch[0][key].bound.sort().values, by_batch[1][key].bound.sort().values)
         assert_same(block.right, by_batch[0][key].right)
+        if is_whole(key):
+            continue
+        assert_same(by_batch[0][key].bound.sort().values, by_batch[1][key].bound.sort().values)
         assert torch.log1p(block.bound).sum() < torch.log1p(by_batch[0][key].bound).sum()
 
 
@@ -332,6 +342,6 @@ def test_there_is_a_number_for_every_example_and_column_if_a_bound_is_asked_for(
     nodes, net = network("mixed")
     x, y, twice = images(nodes, 5), torch.zeros(5).long(), MonteCarlo(2)
     found = estimate(net, x, y, Categorical(), twice, torch.Generator(), bounded=True).blocks
-    assert {len(block.bound) for block in found.values()} == {10}
+    assert {len(block.bound) for key, block in found.items() if not is_whole(key)} == {10}
     plain = estimate(net, x, y, Categorical(), twice, torch.Generator()).blocks
     assert {block.bound for block in plain.values()} == {None}
