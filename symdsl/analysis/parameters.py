@@ -40,7 +40,7 @@ class ParameterType:
 
 
 def _is_whole(value: Plain) -> bool:
-    return is_number(value) and float(value).is_integer()  # type: ignore[arg-type]
+    return is_number(value) and float(value).is_integer()
 
 
 def _is_kind(value: Plain) -> bool:

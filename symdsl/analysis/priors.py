@@ -132,7 +132,9 @@ class Rules:
     def of(self, layer: LayerDraft, candidate: CandidateDraft, tensor: Tensor) -> Prior:
         """The prior of a candidate's tensor; one that is held where it is heeds only rules that name it."""
         found = self._best(layer, candidate.kind.name, candidate.arguments, tensor.name, named=tensor.unit_prior)
-        return found or UNIT if tensor.unit_prior else candidate.prior or found or DEFAULT
+        if tensor.unit_prior:
+            return found or UNIT
+        return candidate.prior or found or DEFAULT
 
     def of_bias(self, layer: LayerDraft) -> Prior:
         """The prior of a layer's bias."""
@@ -156,6 +158,7 @@ class Rules:
     def _best(
         self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str, named: bool = False
     ) -> Prior | None:
+        """The prior of the rule that says most, if one is about the tensor; if `named`, of those that name it."""
         hits = self._hits(layer, candidate, arguments, tensor)
         if named:
             hits = [index for index in hits if self.reaches[index].names_tensor]

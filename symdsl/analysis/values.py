@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import attrs
 
@@ -45,7 +45,7 @@ class Located:
         return [(origin, "a value comes from here") for origin in dict.fromkeys(self.origins)]
 
 
-def is_number(value: Plain) -> bool:
+def is_number(value: Plain) -> TypeGuard[int | float]:
     """Whether arithmetic can be done with it."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 

@@ -107,8 +107,8 @@ class Handler:
     Attributes:
         expand: right = sum_{n, r} a a^T, left = (1/R) sum_{n, r} g g^T.
         reduce: with a_n = sum_r a_r and g_n = sum_r g_r, right = (1/R) sum_n a_n a_n^T, left = (1/R) sum_n g_n g_n^T.
-        rows: of every example's gradient in the tensor. Without them the block's determinant is not bounded, of which
-            one that is exact has no need.
+        rows: of every example's gradient in the tensor. Without them the block's determinant is not bounded; an exact
+            one need not be.
     """
 
     expand: Factors

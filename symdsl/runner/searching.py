@@ -40,7 +40,6 @@ PICTURES: tuple[render.Format, ...] = ("dot", "svg", "png")
 _SAVING_SHARE = 0.05
 """Checkpoints may take this share of the time; a network that takes long to save is saved less often."""
 
-
 _PATIENCE = 5
 """Epochs after which a network should do better than guess; a tenth of them, if the run is long."""
 
