@@ -339,6 +339,8 @@ class Search:
         prior_optimizer: update of the prior precisions.
         breaking_precision: where the learned prior of a candidate starts that breaks a symmetry which another candidate
             of its layer keeps, if the spec gives it none.
+        breaking_per: whether that is the whole precision, or one times the number of elements that the broken symmetry
+            has for each one which the candidate keeps.
         batch: examples per batch.
         seed: seeds initialisation, order and sampling.
         keep_paths: whether paths that are switched off stay alive.
@@ -352,6 +354,7 @@ class Search:
     optimizer: Optimizer
     prior_optimizer: Adam | Mackay
     breaking_precision: float
+    breaking_per: Literal["candidate", "element"]
     batch: int
     seed: int
     keep_paths: bool

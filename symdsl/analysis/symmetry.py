@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from symdsl.analysis.kinds import TRANSLATIONS
 from symdsl.groups import MOVEMENTS, generated
 
 BREAKING_INIT_SCALE = 0.1
@@ -26,8 +27,29 @@ def breaks(own: Iterable[str], others: Iterable[Sequence[str]]) -> bool:
     return any(kept < followed(preserved) for preserved in others)
 
 
+def elements_broken(own: Iterable[str], others: Iterable[Sequence[str]], positions: int) -> int:
+    """How many elements of a symmetry that another candidate keeps go into each one that is kept: 1 if none is broken.
+
+    CONV beside p4's GCONV breaks 4, F-FC beside CONV as many as there are positions, beside GCONV four times as many.
+    An output of the candidate sums over that many times as many weights, but for the size of a kernel.
+
+    Args:
+        own: what the candidate preserves.
+        others: what each candidate of the layer preserves.
+        positions: of the map that is read, which are its translations.
+    """
+    kept = followed(own)
+    orders = [_order(wider, positions) for wider in map(followed, others) if kept < wider]
+    return max(orders) // _order(kept, positions) if orders else 1
+
+
 def followed(preserved: Iterable[str]) -> frozenset[object]:
     """All that is followed where some movements are: translations, and the group elements composed of the others."""
     words = frozenset(preserved)
     moved = words.intersection(MOVEMENTS)
     return (words - moved) | generated(moved)
+
+
+def _order(followed: frozenset[object], positions: int) -> int:
+    """The number of elements of a symmetry, whose translations go round the map."""
+    return (len(followed) - 1) * positions if TRANSLATIONS in followed else len(followed)

@@ -82,6 +82,12 @@ SEARCH = Signature(
             3.0,
             "where the prior of a candidate starts that breaks what another of its layer keeps, if the spec gives none",
         ),
+        Parameter(
+            "breaking_per",
+            Choice(("candidate", "element")),
+            "candidate",
+            "what `breaking_precision` counts for: the candidate, or each element of the symmetry that it breaks",
+        ),
         Parameter("batch", Whole(1, _LARGEST), 128, "examples per batch"),
         Parameter("seed", Whole(0, 2**63 - 1), 711, "of initial weights, order of examples, and drawn labels"),
         Parameter("keep_paths", Switch(), False, "whether candidates that are switched off stay alive"),

@@ -10,9 +10,9 @@ import attrs
 import torch
 from torch import Tensor
 
-from symdsl.analysis.facts import Adam, Facts, Layer, Mackay, Prior, Search
+from symdsl.analysis.facts import Adam, Candidate, Facts, Layer, Mackay, Prior, Search
 from symdsl.analysis.facts import Fisher as FisherFacts
-from symdsl.analysis.symmetry import breaks
+from symdsl.analysis.symmetry import breaks, elements_broken
 from symdsl.curvature import Exact, Fisher, Likelihood, MonteCarlo, estimate
 from symdsl.curvature.likelihood import LIKELIHOODS
 from symdsl.data import Augmentation, Dataset, Examples
@@ -61,7 +61,7 @@ def starting_precisions(facts: Facts) -> dict[str, float]:
     their own: near the limit in which they do not, they are taken up where the data pay for it.
     """
     return {
-        key: facts.search.breaking_precision if breaking and prior.learned and not prior.stated else prior.precision
+        key: breaking if breaking is not None and prior.learned and not prior.stated else prior.precision
         for key, prior, breaking in _priors(facts)
     }
 
@@ -71,15 +71,24 @@ def learned_keys(facts: Facts) -> frozenset[str]:
     return frozenset(key for key, prior, _ in _priors(facts) if prior.learned)
 
 
-def _priors(facts: Facts) -> Iterator[tuple[str, Prior, bool]]:
-    """Every parameter tensor's key and prior, and whether its candidate breaks what another of its layer keeps."""
+def _priors(facts: Facts) -> Iterator[tuple[str, Prior, float | None]]:
+    """Every parameter tensor's key and prior, and where that starts if its candidate breaks what another one keeps."""
     for layer in layer_records(facts):
-        preserved = [candidate.preserves for candidate in layer.candidates]
         for candidate in layer.candidates:
-            breaking = breaks(candidate.preserves, preserved)
+            breaking = _breaking_precision(candidate, layer, facts.search)
             for tensor in candidate.tensors:
                 yield f"{layer.name}.{candidate.name}.{tensor.name}", tensor.prior, breaking
-        yield f"{layer.name}.bias", layer.bias, False
+        yield f"{layer.name}.bias", layer.bias, None
+
+
+def _breaking_precision(candidate: Candidate, layer: Layer, search: Search) -> float | None:
+    preserved = [one.preserves for one in layer.candidates]
+    if not breaks(candidate.preserves, preserved):
+        return None
+    if search.breaking_per == "candidate":
+        return search.breaking_precision
+    broken = elements_broken(candidate.preserves, preserved, layer.in_shape.height * layer.in_shape.width)
+    return min(search.breaking_precision * broken, LARGEST_PRECISION)
 
 
 def _stream(device: torch.device | str, *words: object) -> torch.Generator:

@@ -271,6 +271,7 @@ DEFAULT = Search(
     optimizer=Optimizer("adam", 0.005, "cosine", 1.0),
     prior_optimizer=Mackay(0.0),
     breaking_precision=3.0,
+    breaking_per="candidate",
     batch=128,
     seed=711,
     keep_paths=False,
@@ -295,6 +296,7 @@ def test_every_key_of_a_search() -> None:
           optimizer = adam(0.1, constant, clip = 0)
           prior_optimizer = adam(lr = 0.2)
           breaking_precision = 100
+          breaking_per = element
           batch = 3
           seed = 0
           keep_paths = true
@@ -309,6 +311,7 @@ def test_every_key_of_a_search() -> None:
         optimizer=Optimizer("adam", 0.1, "constant", 0.0),
         prior_optimizer=Adam(0.2, "cosine"),
         breaking_precision=100.0,
+        breaking_per="element",
         batch=3,
         seed=0,
         keep_paths=True,

@@ -131,6 +131,7 @@ SEARCH = Search(
     optimizer=Optimizer("adam", 0.005, "cosine", 1.0),
     prior_optimizer=Adam(0.1, "cosine"),
     breaking_precision=1.0,
+    breaking_per="candidate",
     batch=8,
     seed=0,
     keep_paths=False,

@@ -96,6 +96,24 @@ def test_only_candidates_that_break_what_another_keeps_start_near_their_limit():
     assert starting_precisions(spec.facts)["l2.F-FC.w1"] == 3
 
 
+def test_a_start_counted_per_element_grows_with_the_symmetry_that_is_broken():
+    flat = starting_precisions(parse(STARTS).facts)
+    spec = parse(STARTS, {"search.breaking_precision": 10, "search.breaking_per": "element"})
+    translations, quarter_turns = 8 * 8, 4
+    breaking = {
+        "l1.F-FC.w1": 10 * translations,
+        "l1.F-FC.w2": 10 * translations,
+        "l2.F-FC.w2": 10 * translations * quarter_turns,
+        "l2.CONV.w": 10 * quarter_turns,
+    }
+    assert starting_precisions(spec.facts) == {**flat, **breaking}
+
+
+def test_no_prior_starts_above_the_largest_precision():
+    spec = parse(STARTS, {"search.breaking_precision": 6.5e7, "search.breaking_per": "element"})
+    assert max(starting_precisions(spec.facts).values()) == LARGEST_PRECISION
+
+
 def test_regression_learns_its_noise():
     from runner_specs import regression
 
