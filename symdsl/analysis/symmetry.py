@@ -23,8 +23,7 @@ def default_init_scale(own: Iterable[str], others: Iterable[Sequence[str]]) -> f
 
 def breaks(own: Iterable[str], others: Iterable[Sequence[str]]) -> bool:
     """Whether another candidate keeps all that one keeps, and more."""
-    kept = followed(own)
-    return any(kept < followed(preserved) for preserved in others)
+    return bool(_wider(followed(own), others))
 
 
 def elements_broken(own: Iterable[str], others: Iterable[Sequence[str]], positions: int) -> int:
@@ -39,8 +38,8 @@ def elements_broken(own: Iterable[str], others: Iterable[Sequence[str]], positio
         positions: of the map that is read, which are its translations.
     """
     kept = followed(own)
-    orders = [_order(wider, positions) for wider in map(followed, others) if kept < wider]
-    return max(orders) // _order(kept, positions) if orders else 1
+    order = _order(kept, positions)
+    return max((_order(wider, positions) for wider in _wider(kept, others)), default=order) // order
 
 
 def followed(preserved: Iterable[str]) -> frozenset[object]:
@@ -50,6 +49,11 @@ def followed(preserved: Iterable[str]) -> frozenset[object]:
     return (words - moved) | generated(moved)
 
 
-def _order(followed: frozenset[object], positions: int) -> int:
+def _wider(kept: frozenset[object], others: Iterable[Sequence[str]]) -> list[frozenset[object]]:
+    """What those candidates follow that follow all that is kept, and more."""
+    return [wider for wider in map(followed, others) if kept < wider]
+
+
+def _order(symmetry: frozenset[object], positions: int) -> int:
     """The number of elements of a symmetry, whose translations go round the map."""
-    return (len(followed) - 1) * positions if TRANSLATIONS in followed else len(followed)
+    return (len(symmetry) - 1) * positions if TRANSLATIONS in symmetry else len(symmetry)
