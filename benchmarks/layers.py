@@ -23,6 +23,7 @@ from torch.nn import functional
 from symdsl import nn, spec
 from symdsl.curvature import Categorical, MonteCarlo, estimate
 from symdsl.curvature.eigen import symmetric_eigenvalues
+from symdsl.curvature.kronecker import LowRank
 from symdsl.lowering import compile
 from symdsl.resources import shipped
 
@@ -168,6 +169,14 @@ def curvature() -> Iterator[Row]:
         yield factors(f"the pyramid of {name}", net, image(1, 16, BOUNDED).detach(), bounded=True)
     lifted = compile(spec.load(shipped("specs/rotated_mnist.sym")))
     yield factors("rotated_mnist.sym", lifted, image(1, 32, PASSED).detach())
+    few = LowRank(torch.randn(PASSED, 2048, generator=torch.Generator().manual_seed(0)))
+    dense = few.dense()
+    yield Row(
+        f"eigenvalues of a factor of FC, side 2048, {PASSED} examples",
+        "those of the dense factor",
+        partial(few.eigenvalues, "rows"),
+        partial(symmetric_eigenvalues, dense, "dense"),
+    )
 
 
 def factors(name: str, net: nn.Network, x: Tensor, bounded: bool = False) -> Row:

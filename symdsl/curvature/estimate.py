@@ -11,7 +11,7 @@ from torch import Tensor
 from symdsl.curvature.eigen import symmetric_eigenvalues
 from symdsl.curvature.fisher import Fisher
 from symdsl.curvature.handlers import Factors, Sharing, handler_for
-from symdsl.curvature.kronecker import Kronecker
+from symdsl.curvature.kronecker import Factor, Kronecker, plus
 from symdsl.curvature.likelihood import Likelihood
 from symdsl.curvature.rows import Rows
 from symdsl.nn import Network, Use
@@ -65,8 +65,8 @@ def estimate(
     Raises:
         TypeError: a parameter tensor has no handler, or its path did not record its use.
     """
-    left: dict[str, Tensor] = {}
-    right: dict[str, Tensor] = {}
+    left: dict[str, Factor] = {}
+    right: dict[str, Factor] = {}
     bounds: dict[str, list[Tensor]] = {}
     loss = torch.zeros((), dtype=torch.float64, device=x.device)
     width = 0
@@ -78,10 +78,11 @@ def estimate(
         width = outputs.shape[1]
         loss += likelihood.loss(outputs.detach(), targets)
         for key, use in uses.items():
-            _add(right, key, _right(use, sharing))
+            right[key] = plus(right.get(key), _right(use, sharing))
         for gradients in _pulled_back(outputs, uses, fisher.columns(likelihood, outputs.detach(), generator)):
             for key, use in uses.items():
-                _add(left, key, _left(use, sharing, gradients[id(use.output)]), use.scale**2 / len(x))
+                term = _left(use, sharing, gradients[id(use.output)])
+                left[key] = plus(left.get(key), term, use.scale**2 / len(x))
                 rows = handler_for(use.owner, use.tensor).rows if bounded else None
                 if rows is not None:
                     bounds.setdefault(key, []).append(_bound(key, use, rows, gradients[id(use.output)], together))
@@ -97,12 +98,12 @@ def _check_complete(net: Network, uses: dict[str, Use]) -> None:
 
 
 @torch.no_grad()
-def _right(use: Use, sharing: Sharing) -> Tensor:
+def _right(use: Use, sharing: Sharing) -> Factor:
     return _factors(use, sharing).right(use.owner, use.inputs)
 
 
 @torch.no_grad()
-def _left(use: Use, sharing: Sharing, gradients: Tensor) -> Tensor:
+def _left(use: Use, sharing: Sharing, gradients: Tensor) -> Factor:
     return _factors(use, sharing).left(use.owner, use.inputs, gradients)
 
 
@@ -142,10 +143,3 @@ def _pulled_back(outputs: Tensor, uses: dict[str, Use], columns: Iterator[Tensor
     for column in columns:
         gradients = torch.autograd.grad(outputs, list(targets.values()), column, retain_graph=True)
         yield dict(zip(targets, gradients, strict=True))
-
-
-def _add(sums: dict[str, Tensor], key: str, term: Tensor, factor: float = 1.0) -> None:
-    if key in sums:
-        sums[key].add_(term, alpha=factor)
-    else:
-        sums[key] = term * factor

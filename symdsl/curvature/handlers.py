@@ -41,6 +41,7 @@ from symdsl.curvature.group_convolution import (
     summed_group_inputs,
     summed_pointwise_inputs,
 )
+from symdsl.curvature.kronecker import Factor
 from symdsl.curvature.rows import (
     Formed,
     Rows,
@@ -89,13 +90,13 @@ class Factors:
     """How the two factors of one parameter tensor are accumulated.
 
     Attributes:
-        right: `(owner, inputs) -> [block, side, side]`, summed over examples.
+        right: `(owner, inputs) -> [block, side, side]`, summed over examples; or the rows of which it is the sum.
         left: `(owner, inputs, gradients) -> [block, side, side]`, summed over examples, for the gradients in the
-            tensor's output: columns of a square root of Lambda pulled back.
+            tensor's output: columns of a square root of Lambda pulled back; or the rows.
     """
 
-    right: Callable[[Any, Tensor], Tensor]
-    left: Callable[[Any, Tensor, Tensor], Tensor]
+    right: Callable[[Any, Tensor], Factor]
+    left: Callable[[Any, Tensor, Tensor], Factor]
 
 
 @attrs.frozen
@@ -118,8 +119,8 @@ class Handler:
     @classmethod
     def unshared(
         cls,
-        right: Callable[[Any, Tensor], Tensor],
-        left: Callable[[Any, Tensor, Tensor], Tensor],
+        right: Callable[[Any, Tensor], Factor],
+        left: Callable[[Any, Tensor, Tensor], Factor],
         rows: Rows | None = None,
     ) -> Handler:
         """The handler of a weight that is not shared between positions, for which expand and reduce agree."""

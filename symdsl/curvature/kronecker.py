@@ -30,19 +30,86 @@ def gram(rows: Tensor) -> Tensor:
 
 
 @attrs.frozen(eq=False)
+class LowRank:
+    """The matrix rows^T rows with fewer rows than its side: a single block of less rank than it has columns.
+
+    Attributes:
+        rows: `[row, side]`.
+    """
+
+    rows: Tensor
+
+    def dense(self) -> Tensor:
+        """The whole matrix, `[1, side, side]`."""
+        return gram(self.rows).unsqueeze(0)
+
+    def eigenvalues(self, name: str) -> Tensor:
+        """Those of rows rows^T and the zeros that these lack, float64 `[side]`; raises as `symmetric_eigenvalues`."""
+        rows = self.rows.double()
+        found = symmetric_eigenvalues(gram(rows.mT).unsqueeze(0), name)
+        return torch.nn.functional.pad(found, (0, rows.shape[1] - len(rows)))
+
+
+Factor = Tensor | LowRank
+"""Dense blocks `[block, side, side]`, or the rows whose outer products sum to the one block there is."""
+
+
+def outer_products(rows: Tensor) -> Factor:
+    """sum_n r_n r_n^T of `[n, side]`, in the smaller of its two forms."""
+    return LowRank(rows) if len(rows) < rows.shape[1] else gram(rows).unsqueeze(0)
+
+
+@torch.no_grad()
+def plus(total: Factor | None, term: Factor, weight: float = 1.0) -> Factor:
+    """total + weight term; a dense `total` is added to in place.
+
+    Args:
+        total: what has been summed up; nothing yet is None.
+        term: to add.
+        weight: its weight, not negative.
+    """
+    if isinstance(term, LowRank):
+        rows = term.rows * math.sqrt(weight)
+        if not isinstance(total, Tensor):
+            return outer_products(rows if total is None else torch.cat((total.rows, rows)))
+        return total.add_(gram(rows))
+    if total is None:
+        return term * weight
+    return _dense(total).add_(term, alpha=weight)
+
+
+def _dense(factor: Factor) -> Tensor:
+    return factor.dense() if isinstance(factor, LowRank) else factor
+
+
+def _eigenvalues(factor: Factor, name: str) -> Tensor:
+    return factor.eigenvalues(name) if isinstance(factor, LowRank) else symmetric_eigenvalues(factor, name)
+
+
+@attrs.frozen(eq=False)
 class Kronecker:
     """The matrix `left (x) right`, either side possibly block diagonal.
 
     Attributes:
-        left: output-gradient factor G, `[block, side, side]`, averaged over examples and uses.
-        right: input factor A, `[block, side, side]`, summed over examples and uses.
+        output: output-gradient factor G, averaged over examples and uses.
+        input: input factor A, summed over examples and uses.
         bound: eigenvalues of the Gram matrices of groups of the rows whose outer products sum to what the product
             approximates, float64 `[row]`, if they are known; a row that is a group of its own has its squared norm.
     """
 
-    left: Tensor
-    right: Tensor
+    output: Factor
+    input: Factor
     bound: Tensor | None = None
+
+    @property
+    def left(self) -> Tensor:
+        """G, `[block, side, side]`."""
+        return _dense(self.output)
+
+    @property
+    def right(self) -> Tensor:
+        """A, `[block, side, side]`."""
+        return _dense(self.input)
 
     def dense(self) -> Tensor:
         """The whole matrix; for small ones."""
@@ -58,8 +125,8 @@ class Kronecker:
             NumericalError: the eigenvalues cannot be computed.
         """
         return Spectrum(
-            symmetric_eigenvalues(self.left, f"{name}, output factor"),
-            symmetric_eigenvalues(self.right, f"{name}, input factor"),
+            _eigenvalues(self.output, f"{name}, output factor"),
+            _eigenvalues(self.input, f"{name}, input factor"),
             self.bound,
         )
 
@@ -109,9 +176,10 @@ class Spectrum:
         return sum(_volume(part, precision) for part in self._products())
 
     def _products(self) -> Iterator[Tensor]:
-        rows = max(1, _CHUNK // max(1, len(self.right)))
-        for chunk in self.left.split(rows):
-            yield torch.outer(chunk, self.right)
+        left, right = (values[values > 0] for values in (self.left, self.right))
+        rows = max(1, _CHUNK // max(1, len(right)))
+        for chunk in left.split(rows):
+            yield torch.outer(chunk, right)
 
 
 def _volume(values: Tensor, precision: float) -> float:

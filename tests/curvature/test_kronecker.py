@@ -4,13 +4,44 @@ import pytest
 import torch
 
 from oracles.comparison import assert_same
-from symdsl.curvature.kronecker import Spectrum, gram
+from symdsl.curvature.kronecker import Kronecker, LowRank, Spectrum, gram, outer_products, plus
 
 
 @pytest.mark.parametrize("shape", [(3, 1), (5, 256), (2, 7, 257), (3, 600), (2, 4, 1025)])
 def test_a_gram_matrix_is_the_product_of_its_rows(shape):
     rows = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     assert_same(gram(rows), rows.mT @ rows)
+
+
+def batches(*sizes):
+    """Rows of side 6, so many in each batch."""
+    rows = torch.randn(sum(sizes), 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    return rows, [outer_products(batch) for batch in rows.split(sizes)]
+
+
+@pytest.mark.parametrize("sizes", [(1,), (2, 3), (3, 3), (2, 7), (7, 2), (6,), (2, 2, 4, 1)])
+def test_a_sum_of_outer_products_is_the_same_in_either_form(sizes):
+    rows, terms = batches(*sizes)
+    total = None
+    for term in terms:
+        total = plus(total, term, 0.5)
+    assert isinstance(total, LowRank) == (sum(sizes) < 6)
+    one = torch.ones(1, 1, 1).double()
+    block = Kronecker(total, one)
+    assert_same(block.left, 0.5 * gram(rows).unsqueeze(0))
+    assert_same(Kronecker(one, total).right, block.left)
+    assert_same(block.spectrum("w").left.sort().values, torch.linalg.eigvalsh(0.5 * gram(rows)).clamp(min=0), 1e-9)
+
+
+def test_summing_outer_products_up_leaves_the_terms_alone():
+    rows, terms = batches(2, 2)
+    plus(plus(None, terms[0], 0.5), terms[1], 2.0)
+    assert_same(torch.cat([term.rows for term in terms]), rows)
+
+
+def test_rows_that_carry_a_graph_are_kept_without_it():
+    rows = torch.ones(2, 6, requires_grad=True)
+    assert not plus(None, outer_products(rows)).rows.requires_grad
 
 
 def bounded(squares):
