@@ -45,14 +45,15 @@ from symdsl.curvature.kronecker import Factor
 from symdsl.curvature.rows import (
     Formed,
     Rows,
-    channel_rows,
+    channel_uses,
     element_rows,
-    filter_rows,
+    filter_uses,
     group_filter_rows,
     mixture_rows,
-    pointwise_rows,
+    pointwise_uses,
     shared_filter_rows,
     space_rows,
+    sparse_filter_uses,
 )
 from symdsl.curvature.sparse import (
     anchor_gradients,
@@ -147,12 +148,12 @@ class Handler:
 Right = Callable[[Any, Tensor], Tensor]
 
 
-def _mixing(expand: Right, reduce: Right, rows: Formed) -> Handler:
+def _mixing(expand: Right, reduce: Right, rows: Rows) -> Handler:
     """The handler of a tensor of a group convolution that gives all output channels of an element and position."""
     return Handler(
         expand=Factors(expand, lambda path, inputs, gradients: group_gradients(path, gradients)),
         reduce=Factors(reduce, lambda path, inputs, gradients: summed_group_gradients(path, gradients)),
-        rows=Rows.formed(rows),
+        rows=rows,
     )
 
 
@@ -185,8 +186,8 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
                 right=lambda path, inputs: summed_patch_moment(inputs, path.w.shape[-1], path.stride),
                 left=lambda path, inputs, gradients: summed_plane_gradients(gradients),
             ),
-            rows=Rows.formed(
-                lambda path, inputs, gradients: filter_rows(inputs, gradients, path.w.shape[-1], path.stride)
+            rows=Rows.shared(
+                lambda path, inputs, gradients: filter_uses(inputs, gradients, path.w.shape[-1], path.stride)
             ),
         )
     },
@@ -202,10 +203,10 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
             rows=Rows.slotted(lambda path, inputs, gradients: (inputs.flatten(2), gradients.mT)),
         ),
     },
-    GroupConv: {"w": _mixing(group_inputs, summed_group_inputs, group_filter_rows)},
-    PointwiseGroupConv: {"w": _mixing(pointwise_inputs, summed_pointwise_inputs, pointwise_rows)},
+    GroupConv: {"w": _mixing(group_inputs, summed_group_inputs, Rows.formed(group_filter_rows))},
+    PointwiseGroupConv: {"w": _mixing(pointwise_inputs, summed_pointwise_inputs, Rows.shared(pointwise_uses))},
     SeparableGroupConv: {
-        "w1": _mixing(mixing_inputs, summed_mixing_inputs, mixture_rows),
+        "w1": _mixing(mixing_inputs, summed_mixing_inputs, Rows.formed(mixture_rows)),
         "w2": Handler(
             expand=Factors(filter_inputs, lambda path, inputs, gradients: filter_gradients(path, gradients)),
             reduce=Factors(
@@ -215,7 +216,7 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
         ),
     },
     DepthwiseGroupConv: {
-        "w0": _mixing(channel_inputs, summed_channel_inputs, channel_rows),
+        "w0": _mixing(channel_inputs, summed_channel_inputs, Rows.shared(channel_uses)),
         "w1": _slotted(element_inputs, summed_element_inputs, element_rows),
         "w2": _slotted(space_inputs, summed_space_inputs, space_rows),
     },
@@ -263,9 +264,7 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
                 right=lambda path, inputs: projected(summed_patch_moment(inputs, path.kernel, path.stride), path.phi()),
                 left=lambda path, inputs, gradients: summed_plane_gradients(gradients),
             ),
-            rows=Rows.formed(
-                lambda path, inputs, gradients: filter_rows(inputs, gradients, path.kernel, path.stride) @ path.phi().T
-            ),
+            rows=Rows.shared(sparse_filter_uses),
         ),
         "omega": Handler.exact(
             lambda path, inputs, gradients: filter_jacobian(

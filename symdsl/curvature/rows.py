@@ -14,10 +14,17 @@ from torch import Tensor
 
 from symdsl.curvature.convolution import patches
 from symdsl.curvature.group_convolution import summed
-from symdsl.nn import DepthwiseGroupConv, GroupConv, PointwiseGroupConv, SeparableGroupConv, SparseGroupConv
+from symdsl.nn import (
+    DepthwiseGroupConv,
+    GroupConv,
+    PointwiseGroupConv,
+    SeparableGroupConv,
+    SparseConv,
+    SparseGroupConv,
+)
 
 Formed = Callable[[Any, Tensor, Tensor], Tensor]
-Slotted = Callable[[Any, Tensor, Tensor], tuple[Tensor, Tensor]]
+Uses = Callable[[Any, Tensor, Tensor], tuple[Tensor, Tensor]]
 
 
 @attrs.frozen
@@ -40,12 +47,39 @@ class Rows:
             rows: `(owner, inputs, gradients) -> [n, ...]`: the gradient of every example in the tensor.
         """
         return cls(
-            lambda owner, inputs, gradients: rows(owner, inputs, gradients).flatten(1).square().sum(1),
+            lambda owner, inputs, gradients: _squares(rows(owner, inputs, gradients).flatten(1)),
             lambda owner, inputs, gradients: _gram(rows(owner, inputs, gradients).flatten(1)),
         )
 
     @classmethod
-    def slotted(cls, uses: Slotted) -> Rows:
+    def shared(cls, uses: Uses) -> Rows:
+        """Of a tensor whose uses add up, and whose rows are formed only where that costs less than comparing the uses.
+
+        With r = sum_u g_u a_u^T, <r, r'> = sum_{u, v} <g_u, g'_v> <a_u, a'_v>.
+
+        Args:
+            uses: `(owner, inputs, gradients)` gives what each use reads, `[n, use, a]`, and the gradient in what it
+                gives, `[n, use, g]`.
+        """
+
+        def squares(owner: Any, inputs: Tensor, gradients: Tensor) -> Tensor:
+            a, g = uses(owner, inputs, gradients)
+            if _few(a, g):
+                return (_gram(a) * _gram(g)).flatten(1).sum(1)
+            return _squares(_summed(a, g))
+
+        def gram(owner: Any, inputs: Tensor, gradients: Tensor) -> Tensor:
+            a, g = uses(owner, inputs, gradients)
+            if not _few(a, g):
+                return _gram(_summed(a, g))
+            examples, uses_each = a.shape[:2]
+            every = _gram(a.flatten(0, 1)) * _gram(g.flatten(0, 1))
+            return every.reshape(examples, uses_each, examples, uses_each).sum((1, 3))
+
+        return cls(squares, gram)
+
+    @classmethod
+    def slotted(cls, uses: Uses) -> Rows:
         """Of a tensor whose uses each have a slot of their own, so that no two of them add up and no row is formed.
 
         Args:
@@ -55,7 +89,7 @@ class Rows:
 
         def squares(owner: Any, inputs: Tensor, gradients: Tensor) -> Tensor:
             a, g = uses(owner, inputs, gradients)
-            return (a.square().sum(2) * g.square().sum(2)).sum(1)
+            return (_squares(a) * _squares(g)).sum(1)
 
         def gram(owner: Any, inputs: Tensor, gradients: Tensor) -> Tensor:
             a, g = uses(owner, inputs, gradients)
@@ -69,8 +103,26 @@ def _gram(rows: Tensor) -> Tensor:
     return products
 
 
-def filter_rows(inputs: Tensor, gradients: Tensor, kernel: int, stride: int) -> Tensor:
-    """The gradient of every example in the filters of a convolution, summed over positions.
+def _squares(rows: Tensor) -> Tensor:
+    """Squared norms along the last axis; of large rows no squares are stored."""
+    norms: Tensor = torch.linalg.vector_norm(rows, dim=-1)
+    return norms.square()
+
+
+def _summed(a: Tensor, g: Tensor) -> Tensor:
+    """sum_u g_u a_u^T of every example, as a row."""
+    rows: Tensor = (g.mT @ a).flatten(1)
+    return rows
+
+
+def _few(a: Tensor, g: Tensor) -> bool:
+    """Whether comparing every use with every other takes fewer multiplications than forming a row."""
+    uses, read, given = a.shape[1], a.shape[2], g.shape[2]
+    return uses * (read + given) < read * given
+
+
+def filter_uses(inputs: Tensor, gradients: Tensor, kernel: int, stride: int) -> tuple[Tensor, Tensor]:
+    """What every position of a convolution reads and the gradient in what it gives.
 
     Args:
         inputs: `[n, C, row, column]`, aligned to the sampled phase.
@@ -79,24 +131,39 @@ def filter_rows(inputs: Tensor, gradients: Tensor, kernel: int, stride: int) -> 
         stride: distance of kept positions.
 
     Returns:
-        `[n, C', C, S^2]`.
+        `[n, position, C S^2]`, channel major, and `[n, position, C']`.
     """
-    rows = gradients.flatten(2) @ patches(inputs, kernel, stride).flatten(1, 2).mT
-    by_channel: Tensor = rows.unflatten(2, (inputs.shape[1], -1))
-    return by_channel
+    return patches(inputs, kernel, stride).flatten(1, 2).mT, gradients.flatten(2).mT
+
+
+def sparse_filter_uses(path: SparseConv, inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
+    """As `filter_uses`, of what is read the part in the basis: `[n, position, C anchor]`."""
+    read = patches(inputs, path.kernel, path.stride).permute(0, 3, 1, 2) @ path.phi().T
+    return read.flatten(2), gradients.flatten(2).mT
+
+
+def pointwise_uses(path: PointwiseGroupConv, inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
+    """As `filter_uses` for the pointwise factor, where every element reads its own planes by its own taps."""
+    planes, by_element = (maps.unflatten(1, (-1, path.order)) for maps in (inputs, gradients))
+    read = patches(planes.transpose(1, 2).flatten(0, 1), path.kernel, path.stride).unflatten(0, (-1, path.order))
+    moved = torch.stack([read[:, g, :, torch.argsort(taps)] for g, taps in enumerate(path.taps)], 1)
+    a = moved.permute(0, 1, 4, 2, 3).flatten(3).flatten(1, 2)
+    return a, by_element.flatten(3).permute(0, 2, 3, 1).flatten(1, 2)
 
 
 def group_filter_rows(path: GroupConv | SparseGroupConv, inputs: Tensor, gradients: Tensor) -> Tensor:
-    """As `filter_rows` for the whole filters of a group convolution, brought back by g^-1: `[n, C', C, |G| S^2]`."""
+    """The gradient of every example in the whole filters of a group convolution, each brought back by g^-1.
+
+    Args:
+        path: the group convolution.
+        inputs: `[n, C |G|, row, column]`, aligned to the sampled phase.
+        gradients: in the output, `[n, C' |G|, row, column]`.
+
+    Returns:
+        `[n, C', C, |G| S^2]`.
+    """
     moved = zip(_moved(path, inputs, gradients), path.move, strict=True)
     return summed(one[..., torch.argsort(move)] for one, move in moved)
-
-
-def pointwise_rows(path: PointwiseGroupConv, inputs: Tensor, gradients: Tensor) -> Tensor:
-    """As `filter_rows` for the pointwise factor: `[n, C', C, S^2]`."""
-    planes, by_element = (maps.unflatten(1, (-1, path.order)) for maps in (inputs, gradients))
-    own = (filter_rows(planes[:, :, g], by_element[:, :, g], path.kernel, path.stride) for g in range(path.order))
-    return summed(one[..., torch.argsort(taps)] for one, taps in zip(own, path.taps, strict=True))
 
 
 def separable_rows(path: SeparableGroupConv, inputs: Tensor, gradients: Tensor) -> Tensor:
@@ -116,11 +183,10 @@ def shared_filter_rows(path: SeparableGroupConv, inputs: Tensor, gradients: Tens
     return torch.einsum("ndcqs,dcq->ncs", separable_rows(path, inputs, gradients), path.w1)
 
 
-def channel_rows(path: DepthwiseGroupConv, inputs: Tensor, gradients: Tensor) -> Tensor:
-    """The gradient in w0 of the depthwise factor, from v and the gradient in y: `[n, C', C]`."""
-    v, y = (maps.unflatten(1, (-1, path.order)).flatten(2) for maps in (inputs, gradients))
-    rows: Tensor = y @ v.mT
-    return rows
+def channel_uses(path: DepthwiseGroupConv, inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
+    """Of w0 of the depthwise factor, v and the gradient in y of every element and position: `[n, use, C]`, C' for y."""
+    v, y = (maps.unflatten(1, (-1, path.order)).flatten(2).mT for maps in (inputs, gradients))
+    return v, y
 
 
 def element_rows(path: DepthwiseGroupConv, inputs: Tensor, gradients: Tensor) -> Tensor:

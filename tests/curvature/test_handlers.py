@@ -303,10 +303,12 @@ def is_whole(key: str) -> bool:
     return key.split(".")[-1].rstrip("12") in ("bias", "omega", "anchors")
 
 
+@pytest.mark.parametrize("few", [False, True], ids=["rows formed", "uses compared"])
 @pytest.mark.parametrize("together", [1, 256])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_bounds_are_those_of_the_gradients_of_single_examples(name, together, monkeypatch):
+def test_bounds_are_those_of_the_gradients_of_single_examples(name, together, few, monkeypatch):
     monkeypatch.setattr(sys.modules["symdsl.curvature.estimate"], "_TOGETHER", together)
+    monkeypatch.setattr(sys.modules["symdsl.curvature.rows"], "_few", lambda a, g: few)
     nodes, net = network(name)
     x = images(nodes, 3)
     names = {id(parameter): module for module, parameter in net.named_parameters()}
