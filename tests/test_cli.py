@@ -721,6 +721,15 @@ def test_data_are_described_and_drawn(tiny: Path) -> None:
     assert Path("runs/tiny/data.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_data_that_do_not_fit_in_memory_are_said_to_be_mapped(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = call("data", tiny).stdout
+    monkeypatch.setattr("symdsl.data.memory.free_memory", lambda: 12_000)
+    done = call("data", tiny)
+    assert (done.exit_code, done.stdout) == (0, expected)
+    assert re.fullmatch(r"note: 48 training and 20 test images of 1x6x6 take 0.0 GiB, .* are mapped .*\n", done.stderr)
+    assert "0.0 GiB of memory" in json.loads(call("data", tiny, "--json").stdout)["mapped"]
+
+
 def test_data_as_json_with_pictures_elsewhere(tiny: Path) -> None:
     done = call("data", tiny, "--json", "--out", "sheets/tiny.png", "--set", "data.classes=50", "--examples", "1")
     content = json.loads(done.stdout)

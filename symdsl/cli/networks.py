@@ -68,6 +68,8 @@ def data(
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(found.picture)
     click.echo(json_bytes(found.content) if as_json else data_bytes(found.content), nl=False)
+    if found.content["mapped"]:
+        click.echo(f"note: {found.content['mapped']}", err=True)
     click.echo(f"pictures: {path}", err=as_json)
     if opened:
         click.launch(str(path))

@@ -52,11 +52,11 @@ def estimate(
 
     Args:
         net: the network; its parameters are left as they are.
-        x: inputs `[N, channel, row, column]`, on the network's device.
-        y: targets `[N]` or `[N, output]`.
+        x: inputs `[N, channel, row, column]`; a batch at a time goes to the network's device.
+        y: targets `[N]` or `[N, output]`, where `x` is.
         likelihood: of the targets.
         fisher: which columns of Lambda's square root are propagated.
-        generator: source of sampled labels, on the same device.
+        generator: source of sampled labels, on the network's device.
         batch: examples at a time; changes nothing but round-off and memory.
         sharing: KFAC-expand or KFAC-reduce, for weights that are used several times per example.
         bounded: whether to keep what bounds the determinants of the blocks. The examples of which the network is least
@@ -68,10 +68,11 @@ def estimate(
     left: dict[str, Factor] = {}
     right: dict[str, Factor] = {}
     bounds: dict[str, list[Tensor]] = {}
-    loss = torch.zeros((), dtype=torch.float64, device=x.device)
+    device = next(net.parameters()).device
+    loss = torch.zeros((), dtype=torch.float64, device=device)
     width = 0
     for index, together in _batches(net, x, likelihood, batch, bounded):
-        inputs, targets = x[index], y[index]
+        inputs, targets = x[index].to(device), y[index].to(device)
         uses: dict[str, Use] = {}
         outputs = net(inputs, uses)
         _check_complete(net, uses)
@@ -121,8 +122,9 @@ def _batches(
 
 @torch.no_grad()
 def _least_certain_first(net: Network, x: Tensor, likelihood: Likelihood, batch: int) -> Tensor:
-    spread = torch.cat([likelihood.spread(net(inputs)) for inputs in x.split(batch)])
-    return torch.argsort(spread, descending=True, stable=True)
+    device = next(net.parameters()).device
+    spread = torch.cat([likelihood.spread(net(inputs.to(device))) for inputs in x.split(batch)])
+    return torch.argsort(spread, descending=True, stable=True).to(x.device)
 
 
 @torch.no_grad()

@@ -2,105 +2,155 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import IO, Any, Literal, NoReturn
 
 import attrs
 import numpy as np
 import torch
+from numpy.lib import format
 from numpy.typing import NDArray
 from torch import Tensor
 
+from symdsl.data.memory import MEMORY, Room
 from symdsl.data.records import Dataset, Examples
 from symdsl.diagnostics import RunError
 
 Task = Literal["classification", "regression"]
 
 _NAMES = ("x_train", "y_train", "x_test", "y_test")
+_PIECE = 1 << 22
+"""Numbers of images that are read at a time."""
+
 # What numpy and the archive reader raise on files that are cut short, are something else or hold pickles.
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError, MemoryError)
 
 
-def read_arrays(path: Path, task: Task) -> Dataset:
+def read_arrays(path: Path, task: Task, room: Room = MEMORY) -> Dataset:
     """The dataset in an `.npz` file.
 
     `x_*` are images, float or uint8 (then divided by 255), `[example, channel, row, column]` or
     `[example, row, column]`. `y_*` are class labels, integers `[example]`, or regression targets, floats `[example]` or
     `[example, target]`. Pickled objects are refused unread.
 
+    Args:
+        path: the file.
+        task: what `y_*` are.
+        room: where the images are kept; they are read a piece at a time.
+
     Raises:
         RunError: when the file cannot be read, an array is missing or has the wrong type or number of axes.
     """
-    found = _read(path)
-    train, test = (
-        Examples(_images(found[f"x_{part}"]), _READERS[task](found[f"y_{part}"])) for part in ("train", "test")
-    )
+    try:
+        with zipfile.ZipFile(path) as archive:
+            missing = next((name for name in _NAMES if f"{name}.npy" not in archive.namelist()), None)
+            if missing is not None:
+                held = ", ".join(f"`{each}`" for each in _NAMES)
+                raise RunError(f"{path}: `{missing}` is missing: the file must hold {held}")
+            train, test = (
+                Examples(
+                    _whole(archive, path, f"x_{part}", partial(_images, room=room)),
+                    _whole(archive, path, f"y_{part}", _READERS[task]),
+                )
+                for part in ("train", "test")
+            )
+    except _UNREADABLE as error:
+        raise RunError(f"{path} is not a readable .npz file: save it again with `numpy.savez`") from error
+    except OSError as error:
+        raise RunError(f"cannot read {path}: {error.strerror or error}") from error
     return Dataset(train, test, task)
 
 
 @attrs.frozen(eq=False)
-class _Named:
-    """An array with the words that lead an error message about it."""
+class _Array:
+    """An array in a file, of which only the header has been read.
+
+    Attributes:
+        title: the words that lead an error message about it.
+        shape: of the array.
+        dtype: of its numbers.
+        file: stands at the first of them.
+        columns_first: whether they are in Fortran's order.
+    """
 
     title: str
-    values: NDArray[Any]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    file: IO[bytes]
+    columns_first: bool
 
     def refuse(self, fault: str) -> NoReturn:
         raise RunError(f"{self.title} {fault}")
 
+    def whole(self) -> NDArray[Any]:
+        """All numbers."""
+        order: Literal["F", "C"] = "F" if self.columns_first else "C"
+        return self._read(math.prod(self.shape)).reshape(self.shape, order=order)
 
-def _read(path: Path) -> dict[str, _Named]:
+    def pieces(self) -> Iterator[NDArray[Any]]:
+        """Some examples after the other; all at once, where an example is not in one piece."""
+        if self.columns_first:
+            yield self.whole()
+            return
+        each = math.prod(self.shape[1:])
+        some = max(1, _PIECE // max(1, each))
+        for start in range(0, self.shape[0], some):
+            count = min(some, self.shape[0] - start)
+            yield self._read(count * each).reshape(count, *self.shape[1:])
+
+    def _read(self, count: int) -> NDArray[Any]:
+        content = self.file.read(count * self.dtype.itemsize)
+        return np.frombuffer(content, self.dtype, count) if count else np.empty(0, self.dtype)
+
+
+def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Array], Tensor]) -> Tensor:
+    """What `read` makes of an array, which must end where its header says."""
+    title = f"{path}: `{name}`"
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: _Named(f"{path}: `{name}`", _member(path, archive, name)) for name in _NAMES}
-    except (AttributeError, TypeError, *_UNREADABLE) as error:
-        # A lone array is no archive: it has neither `with` nor names.
-        raise RunError(f"{path} is not a readable .npz file: save it again with `numpy.savez`") from error
-    except OSError as error:
-        raise RunError(f"cannot read {path}: {error.strerror or error}") from error
+        with archive.open(f"{name}.npy") as file:
+            version = format.read_magic(file)
+            header = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
+            shape, columns_first, dtype = header(file)
+            if not dtype.hasobject:
+                return read(_Array(title, shape, dtype, file, columns_first))
+    except _UNREADABLE as error:
+        raise RunError(f"{title} cannot be read: it is damaged or holds Python objects") from error
+    raise RunError(f"{title} cannot be read: it is damaged or holds Python objects")
 
 
-def _member(path: Path, archive: Any, name: str) -> NDArray[Any]:
-    if name not in archive.files:
-        raise RunError(f"{path}: `{name}` is missing: the file must hold {', '.join(f'`{each}`' for each in _NAMES)}")
-    try:
-        values = archive[name]
-    except _UNREADABLE:
-        values = None
-    if not isinstance(values, np.ndarray):
-        raise RunError(f"{path}: `{name}` cannot be read: it is damaged or holds Python objects")
-    return values
+def _images(array: _Array, room: Room) -> Tensor:
+    if len(array.shape) not in (3, 4):
+        array.refuse(f"has {len(array.shape)} axes, expected [n, c, h, w] or [n, h, w]")
+    if array.dtype != np.uint8 and not np.issubdtype(array.dtype, np.floating):
+        array.refuse(f"holds {array.dtype}, expected floats or uint8")
+    channels = array.shape[1:-2] or (1,)
+    x, done = room.empty(array.shape[0], *channels, *array.shape[-2:]), 0
+    for piece in array.pieces():
+        values = _float32(piece).reshape(len(piece), *x.shape[1:])
+        x[done : done + len(piece)] = values / 255 if array.dtype == np.uint8 else values
+        done += len(piece)
+    return x
 
 
-def _images(array: _Named) -> Tensor:
-    values = array.values
-    if values.ndim not in (3, 4):
-        array.refuse(f"has {values.ndim} axes, expected [n, c, h, w] or [n, h, w]")
-    if values.dtype != np.uint8 and not np.issubdtype(values.dtype, np.floating):
-        array.refuse(f"holds {values.dtype}, expected floats or uint8")
-    channels = values.shape[1] if values.ndim == 4 else 1
-    x = _float32(values).reshape(len(values), channels, *values.shape[-2:])
-    return x / 255 if values.dtype == np.uint8 else x
+def _labels(array: _Array) -> Tensor:
+    if not np.issubdtype(array.dtype, np.integer):
+        array.refuse(f"holds {array.dtype}, expected integers: classes are labelled by whole numbers")
+    if len(array.shape) != 1:
+        array.refuse(f"has {len(array.shape)} axes, expected one label per example, [n]")
+    return torch.from_numpy(array.whole().astype(np.int64))
 
 
-def _labels(array: _Named) -> Tensor:
-    values = array.values
-    if not np.issubdtype(values.dtype, np.integer):
-        array.refuse(f"holds {values.dtype}, expected integers: classes are labelled by whole numbers")
-    if values.ndim != 1:
-        array.refuse(f"has {values.ndim} axes, expected one label per example, [n]")
-    return torch.from_numpy(values.astype(np.int64))
-
-
-def _targets(array: _Named) -> Tensor:
-    values = array.values
-    if not np.issubdtype(values.dtype, np.floating):
-        array.refuse(f"holds {values.dtype}, expected floats: regression targets are real numbers")
-    if values.ndim not in (1, 2):
-        array.refuse(f"has {values.ndim} axes, expected [n] or [n, targets]")
-    return _float32(values).reshape(len(values), values.shape[1] if values.ndim == 2 else 1)
+def _targets(array: _Array) -> Tensor:
+    if not np.issubdtype(array.dtype, np.floating):
+        array.refuse(f"holds {array.dtype}, expected floats: regression targets are real numbers")
+    if len(array.shape) not in (1, 2):
+        array.refuse(f"has {len(array.shape)} axes, expected [n] or [n, targets]")
+    return _float32(array.whole()).reshape(array.shape[0], *(array.shape[1:] or (1,)))
 
 
 _READERS = {"classification": _labels, "regression": _targets}

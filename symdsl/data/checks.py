@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from symdsl.data.memory import chunk_of
 from symdsl.data.records import Dataset, Examples
 from symdsl.diagnostics import RunError
 
@@ -51,7 +52,8 @@ def _check_lengths(examples: Examples, part: str, origin: str) -> None:
 
 
 def _check_finite(values: Tensor, title: str) -> None:
-    index = _first(~torch.isfinite(values).flatten(1).all(1))
+    parts = values.split(chunk_of(values))
+    index = _first(torch.cat([~torch.isfinite(part).flatten(1).all(1) for part in parts]))
     if index is not None:
         raise RunError(f"{title}[{index}]` holds a number that is not finite")
 

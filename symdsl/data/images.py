@@ -22,6 +22,7 @@ from symdsl.analysis.images import (
     size_difference,
 )
 from symdsl.catalog.data import BadDataError
+from symdsl.data.memory import Room
 from symdsl.data.records import Dataset, Examples, Streams
 from symdsl.data.transforms import resized
 from symdsl.diagnostics import RunError
@@ -29,7 +30,7 @@ from symdsl.diagnostics import RunError
 _MODES = {1: "L", 3: "RGB"}
 
 
-def images(data: Data, streams: Streams) -> Dataset:
+def images(data: Data, streams: Streams, room: Room) -> Dataset:
     """The images of a folder, in [0, 1], in the order of their classes and names.
 
     Where `resize` is the first transform, each image is resized as it is read, so that sizes may be mixed and large
@@ -42,7 +43,7 @@ def images(data: Data, streams: Streams) -> Dataset:
     try:
         folder = list_images(Path(str(data.source.argument("path"))).expanduser())
         train, test = folder.labelled(folder.train), folder.labelled(folder.test)
-        reader = _Reader(read_header(train[0][0], colour), colour, _first_size(data))
+        reader = _Reader(read_header(train[0][0], colour), colour, _first_size(data), room)
         return Dataset(reader.examples(train), reader.examples(test), "classification")
     except BadDataError as error:
         raise RunError(str(error)) from error
@@ -62,15 +63,17 @@ class _Reader:
         first: the header of the first.
         colour: what the spec says about colours.
         size: what they are resized to, if they are.
+        room: where they are kept.
     """
 
     first: Header
     colour: str
     size: int | None
+    room: Room
 
     def examples(self, files: Sequence[tuple[str, int]]) -> Examples:
         height, width = (self.first.height, self.first.width) if self.size is None else (self.size, self.size)
-        x = torch.empty(len(files), self.first.channels, height, width)
+        x = self.room.empty(len(files), self.first.channels, height, width)
         for index, (path, _) in enumerate(files):
             x[index] = self._image(path)
         return Examples(x, torch.tensor([label for _, label in files]))

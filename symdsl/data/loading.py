@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from attrs import evolve
+
 from symdsl.analysis.facts import Data, Step
 from symdsl.data.checks import check_shape, check_values
-from symdsl.data.memory import check_memory
+from symdsl.data.memory import room_for
 from symdsl.data.records import Dataset, Streams, seeded
 from symdsl.data.sources import SOURCES
 from symdsl.data.transforms import TRANSFORMS
@@ -29,7 +31,7 @@ def load(source: Spec | Data, seed: int | None = None) -> Dataset:
         seed: what random draws depend on; by default the seed of the spec's search, or 0 for facts alone.
 
     Returns:
-        Training and test examples on the CPU, in memory; not augmented.
+        Training and test examples on the CPU, not augmented; in memory, or mapped from files where that is too small.
 
     Raises:
         RunError: when the data cannot be read or are not what the spec says; one line that says what and where.
@@ -41,9 +43,9 @@ def load(source: Spec | Data, seed: int | None = None) -> Dataset:
 
 def stages(data: Data, seed: int) -> Iterator[tuple[Step, Dataset]]:
     """The source and what it delivers, then every transform and what is there after it; raises what `load` raises."""
-    check_memory(data)
-    origin = _origin(data.source)
-    dataset = SOURCES[data.source.name](data, partial(seeded, seed, data.source.name))
+    room, origin = room_for(data), _origin(data.source)
+    source = SOURCES[data.source.name]
+    dataset = evolve(source(data, partial(seeded, seed, data.source.name), room), room=room)
     check_values(dataset, origin, _source_classes(data))
     yield data.source, dataset
     for step, streams in zip(data.transforms, _streams(data.transforms, seed), strict=True):

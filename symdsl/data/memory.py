@@ -1,12 +1,19 @@
-"""Whether a dataset fits in memory, found out before any of it is read."""
+"""Where the images of a dataset are kept: in memory, or mapped from files. Decided before any of them is read."""
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
+
+import attrs
+import torch
+from torch import Tensor
 
 from symdsl.analysis.dataset import trail
 from symdsl.analysis.facts import Data
@@ -16,25 +23,106 @@ from symdsl.diagnostics import RunError
 _NUMBER_BYTES = 4
 _GIB = 2**30
 
+_CHUNK_EXAMPLES, _CHUNK_NUMBERS = 4096, 1 << 24
+"""What is worked on at a time: bounds the memory of intermediate results."""
 
-def check_memory(data: Data) -> None:
+_STREAMED = ("images", "arrays")
+"""Sources that are read a piece at a time; any other is in memory as a whole while it is read."""
+
+
+@attrs.frozen
+class Room:
+    """A place for images.
+
+    Attributes:
+        folder: where files for them are made; None means that they are in memory.
+        reason: why that is, in numbers; empty for memory.
+    """
+
+    folder: Path | None = None
+    reason: str = ""
+
+    def empty(self, *shape: int) -> Tensor:
+        """An uninitialised float32 tensor; its file has no name, and is gone when the tensor is.
+
+        Raises:
+            RunError: the file cannot be made as large.
+        """
+        size = _NUMBER_BYTES * math.prod(shape)
+        try:
+            if self.folder is None or not size:
+                return torch.empty(shape, dtype=torch.float32)
+            with tempfile.NamedTemporaryFile(dir=self.folder, prefix="symdsl-") as file:
+                _reserve(file.fileno(), size)
+                mapped = torch.from_file(file.name, shared=True, size=math.prod(shape), dtype=torch.float32)
+        except (OSError, RuntimeError) as error:
+            where, why = f"`{self.folder}`" if self.folder else "memory", getattr(error, "strerror", "") or "too large"
+            raise RunError(f"cannot keep {size / _GIB:.1f} GiB in {where}: {why}") from error
+        return mapped.view(shape)
+
+    def changed(self, x: Tensor, change: Callable[..., Tensor], *drawn: Tensor) -> Tensor:
+        """What becomes of images, a chunk of them at a time.
+
+        Args:
+            x: images, `[example, channel, row, column]`.
+            change: from some images, and their share of what was `drawn`, to images, as many for each.
+            drawn: for every example, `[example, ...]`.
+        """
+        parts = zip(*(each.split(chunk_of(x)) for each in (x, *drawn)), strict=True)
+        into, done = None, 0
+        for images, *others in parts:
+            some = change(images, *others)
+            if into is None:
+                into = self.empty(len(x) * (len(some) // len(images)), *some.shape[1:])
+            into[done : done + len(some)] = some
+            done += len(some)
+        return x if into is None else into
+
+    def chosen(self, x: Tensor, index: Tensor) -> Tensor:
+        """The images with these numbers, in this order."""
+        into = self.empty(len(index), *x.shape[1:])
+        for place, some in zip(into.split(chunk_of(x)), index.split(chunk_of(x)), strict=True):
+            place.copy_(x[some])
+        return into
+
+
+MEMORY = Room()
+
+
+def chunk_of(x: Tensor) -> int:
+    """How many of such images are worked on at a time."""
+    return max(1, min(_CHUNK_EXAMPLES, _CHUNK_NUMBERS // max(1, x[:1].numel())))
+
+
+def room_for(data: Data) -> Room:
     """Compares what the data take at most, before and after one of their steps together, with what is free.
 
+    Returns:
+        Memory, or where that is too small and the disk is not, a folder: `TMPDIR` if it is set, else `/var/tmp`.
+
     Raises:
-        RunError: they do not fit; the message has the numbers.
+        RunError: they fit neither; the message has the numbers.
     """
     try:
         outlines = _held(data, trail(data))
     except (BadDataError, MisfitError):
-        return  # whoever reads the files says what is wrong with them
+        return MEMORY  # whoever reads the files says what is wrong with them
     needed, free = _peak(outlines), free_memory()
-    if needed > free:
-        largest = max(outlines, key=_bytes)
+    if needed <= free:
+        return MEMORY
+    largest, folder = max(outlines, key=_bytes), _folder()
+    spare = free_disk(folder)
+    numbers = (
+        f"{largest.train:,} training and {largest.test:,} test images of {largest} take {_bytes(largest) / _GIB:.1f} "
+        f"GiB, reading and transforming them {needed / _GIB:.1f} GiB, and {free / _GIB:.1f} GiB of memory"
+    )
+    source = 0 if data.source.name in _STREAMED else _bytes(outlines[0])
+    if needed > spare or source > free:
         raise RunError(
-            f"the data do not fit in memory: {largest.train:,} training and {largest.test:,} test images of {largest} "
-            f"take {_bytes(largest) / _GIB:.1f} GiB, reading and transforming them {needed / _GIB:.1f} GiB, and "
-            f"{free / _GIB:.1f} GiB are free; use fewer or smaller images"
+            f"the data do not fit in memory: {numbers} and {spare / _GIB:.1f} GiB in `{folder}` are free; use fewer or "
+            "smaller images, or set TMPDIR to a folder on a larger disk"
         )
+    return Room(folder, f"{numbers} are free: the images are mapped from files without a name in `{folder}`")
 
 
 def free_memory() -> int:
@@ -42,8 +130,28 @@ def free_memory() -> int:
     return min(_free_on_machine(), _allowed_in_container())
 
 
+def free_disk(folder: Path) -> int:
+    """Bytes that files in a folder may still take."""
+    return shutil.disk_usage(folder).free
+
+
+def _folder() -> Path:
+    """A folder for large files; `/tmp` often is memory."""
+    large = Path("/var/tmp")
+    usable = "TMPDIR" not in os.environ and os.access(large, os.W_OK)
+    return large if usable else Path(tempfile.gettempdir())
+
+
+def _reserve(file: int, size: int) -> None:
+    """Makes a file so large, of blocks that are there: writing to a mapped file on a full disk ends the process."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+    else:
+        os.truncate(file, size)
+
+
 def _held(data: Data, outlines: Sequence[Outline]) -> Sequence[Outline]:
-    """Outlines of what is in memory as a whole; `images` resizes each image as it is read."""
+    """Outlines of what is kept as a whole; `images` resizes each image as it is read."""
     at_once = data.source.name == "images" and bool(data.transforms) and data.transforms[0].name == "resize"
     return outlines[1:] if at_once else outlines
 

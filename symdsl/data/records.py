@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Literal
 
 import attrs
+import torch
 from torch import Generator, Tensor
+
+from symdsl.data.memory import MEMORY, Room, chunk_of
 
 Streams = Callable[[str], Generator]
 """Names a purpose (`train`, `test`, ...) and gets a random stream of its own: the same seed, the same stream."""
@@ -33,6 +36,14 @@ class Examples:
         """Some of the examples."""
         return Examples(self.x[index], self.y[index])
 
+    def to(self, device: torch.device) -> Examples:
+        """All of the examples, on a device."""
+        return Examples(self.x.to(device), self.y.to(device))
+
+    def batch(self, index: Tensor, device: torch.device) -> Examples:
+        """Some of the examples, on a device, wherever they are kept."""
+        return self[index.to(self.x.device)].to(device)
+
 
 @attrs.frozen(eq=False)
 class Dataset:
@@ -42,11 +53,13 @@ class Dataset:
         train: what is learned from.
         test: what the final metrics are taken on.
         task: whether `y` holds class labels or regression targets.
+        room: where the images are kept.
     """
 
     train: Examples
     test: Examples
     task: Literal["classification", "regression"]
+    room: Room = MEMORY
 
 
 def seeded(*words: object) -> Generator:
@@ -60,5 +73,6 @@ def fingerprint(dataset: Dataset) -> str:
     digest = hashlib.sha256(dataset.task.encode())
     for tensor in (dataset.train.x, dataset.train.y, dataset.test.x, dataset.test.y):
         digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())
-        digest.update(tensor.detach().cpu().contiguous().numpy().tobytes())
+        for part in tensor.detach().split(chunk_of(tensor)):
+            digest.update(part.cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()

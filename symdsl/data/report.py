@@ -24,8 +24,9 @@ class Inspection:
     """What there is to say about data as a network sees them.
 
     Attributes:
-        content: plain values: `task`, `classes`, `names`, `steps` (each with the examples, shape, mean and spread per
-            channel after it), and how often each of `labels` occurs or how the `targets` are spread.
+        content: plain values: `task`, `classes`, `names`, `mapped` (why images are mapped from files, in numbers; None
+            if they are in memory), `steps` (each with the examples, shape, mean and spread per channel after it), and
+            how often each of `labels` occurs or how the `targets` are spread.
         picture: a PNG file with examples of each class.
     """
 
@@ -49,7 +50,8 @@ def inspect(spec: Spec, seed: int | None = None, examples: int = 8) -> Inspectio
     for step, dataset in stages(data, seed):
         steps.append({"step": written(step), **_part("train", dataset.train), **_part("test", dataset.test)})
     outline = trail(data)[-1]
-    head = {"task": data.task, "classes": data.classes, "names": list(outline.names), "steps": steps}
+    mapped = dataset.room.reason or None
+    head = {"task": data.task, "classes": data.classes, "names": list(outline.names), "mapped": mapped, "steps": steps}
     content = head | _OUTCOMES[data.task](dataset, outline)
     return Inspection(content, sheet(dataset, data, outline.names, examples, seed))
 

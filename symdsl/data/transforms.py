@@ -1,7 +1,8 @@
 """Data transforms, one function each, and the table the spec's names are looked up in.
 
 A transform maps a whole dataset and may draw at random from its streams. Training and test data have streams of their
-own, so the test set does not change with the number of training examples; what is drawn is drawn once and stays.
+own, so the test set does not change with the number of training examples; what is drawn is drawn once and stays. Images
+are changed a chunk at a time and kept in the dataset's room.
 """
 
 from __future__ import annotations
@@ -15,12 +16,11 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from symdsl.analysis.facts import Step
+from symdsl.data.memory import Room, chunk_of
 from symdsl.data.records import Dataset, Examples, Streams, seeded
 from symdsl.diagnostics import RunError
 
 Transform = Callable[[Dataset, Step, Streams], Dataset]
-
-_CHUNK = 4096  # examples resampled at a time: bounds the memory of sampling grids
 
 
 def standardize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
@@ -68,25 +68,35 @@ def crop(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     size = _integer(step, "size")
     _demand(all(side >= size for side in _sides(dataset)), step, "must not be larger than", dataset)
     top, left = ((side - size) // 2 for side in _sides(dataset))
-    return _images(dataset, lambda x: x[:, :, top : top + size, left : left + size].contiguous())
+    return _images(dataset, lambda x: x[:, :, top : top + size, left : left + size])
 
 
 def rotate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Turns every image about its centre by its own angle, uniform in `[-degrees, degrees]`; zeros move in."""
     limit = math.radians(_number(step, "degrees"))
-    return _drawn(dataset, streams, lambda x, stream: rotated(x, limit * _symmetric(len(x), stream)))
+    return _drawn(dataset, streams, rotated, lambda count, stream: limit * _symmetric(count, stream))
 
 
 def rotated(x: Tensor, angles: Tensor) -> Tensor:
     """Images turned counter-clockwise by `angles` (radians, `[example]`), bilinear."""
-    chunks = zip(torch.split(x, _CHUNK), torch.split(angles, _CHUNK), strict=True)
-    return torch.cat([_rotated_chunk(images, turn) for images, turn in chunks])
+    height, width = x.shape[2:]
+    cos, sin, zero = angles.cos(), angles.sin(), torch.zeros_like(angles)
+    # The grid measures rows and columns in units of half a side, which differ where the image is not square.
+    across = torch.stack((cos, -sin * height / width, zero), 1)
+    down = torch.stack((sin * width / height, cos, zero), 1)
+    grid = functional.affine_grid(torch.stack((across, down), 1), list(x.shape), align_corners=False)
+    return functional.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
 
 
 def translate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Moves every image by its own whole number of rows and columns, uniform in `[-pixels, pixels]`; zeros move in."""
     pixels = _integer(step, "pixels")
-    return _drawn(dataset, streams, lambda x, stream: shifted(x, _shifts(len(x), pixels, stream), pixels))
+    return _drawn(
+        dataset,
+        streams,
+        lambda x, by: shifted(x, by, pixels),
+        lambda count, stream: torch.randint(-pixels, pixels + 1, (count, 2), generator=stream),
+    )
 
 
 def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
@@ -108,11 +118,11 @@ def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     copies, both = _integer(step, "copies"), step.argument("label") == "both"
     if both and dataset.task != "classification":
         raise ValueError("`quadrants(label = both)` needs class labels, but the targets are real numbers")
-    return evolve(
-        dataset,
-        train=_placed(dataset.train, _quadrant_draw(len(dataset.train), copies, streams("train")), both),
-        test=_placed(dataset.test, _quadrant_draw(len(dataset.test), copies, streams("test")), both),
+    train, test = (
+        _placed(part, torch.randint(4, (len(part), copies), generator=streams(name)), both, dataset.room)
+        for name, part in (("train", dataset.train), ("test", dataset.test))
     )
+    return evolve(dataset, train=train, test=test)
 
 
 def subset(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
@@ -124,10 +134,10 @@ def subset(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     Raises:
         RunError: when there are fewer.
     """
-    train = _some(dataset.train, _integer(step, "n"), streams("train"), step, "training")
+    train = _some(dataset.train, _integer(step, "n"), streams("train"), step, "training", dataset.room)
     if "test" not in dict(step.arguments):
         return evolve(dataset, train=train)
-    test = _some(dataset.test, _integer(step, "test"), seeded("subset", "test"), step, "test")
+    test = _some(dataset.test, _integer(step, "test"), seeded("subset", "test"), step, "test", dataset.room)
     return evolve(dataset, train=train, test=test)
 
 
@@ -144,30 +154,35 @@ TRANSFORMS: dict[str, Transform] = {
 
 
 def _images(dataset: Dataset, change: Callable[[Tensor], Tensor]) -> Dataset:
-    train, test = dataset.train, dataset.test
-    return evolve(dataset, train=evolve(train, x=change(train.x)), test=evolve(test, x=change(test.x)))
+    train, test = (evolve(part, x=dataset.room.changed(part.x, change)) for part in (dataset.train, dataset.test))
+    return evolve(dataset, train=train, test=test)
 
 
-def _drawn(dataset: Dataset, streams: Streams, change: Callable[[Tensor, Generator], Tensor]) -> Dataset:
-    train, test = dataset.train, dataset.test
-    return evolve(
-        dataset,
-        train=evolve(train, x=change(train.x, streams("train"))),
-        test=evolve(test, x=change(test.x, streams("test"))),
+def _drawn(
+    dataset: Dataset,
+    streams: Streams,
+    change: Callable[[Tensor, Tensor], Tensor],
+    draw: Callable[[int, Generator], Tensor],
+) -> Dataset:
+    train, test = (
+        evolve(part, x=dataset.room.changed(part.x, change, draw(len(part), streams(name))))
+        for name, part in (("train", dataset.train), ("test", dataset.test))
     )
+    return evolve(dataset, train=train, test=test)
 
 
 def _channel_sum(x: Tensor, what: Callable[[Tensor], Tensor]) -> Tensor:
     # In chunks, so that there never is a float64 copy of all images.
-    return torch.stack([what(chunk.double()).sum((0, 2, 3)) for chunk in torch.split(x, _CHUNK)]).sum(0)
+    return torch.stack([what(chunk.double()).sum((0, 2, 3)) for chunk in x.split(chunk_of(x))]).sum(0)
 
 
-def _some(examples: Examples, count: int, stream: Generator, step: Step, what: str) -> Examples:
+def _some(examples: Examples, count: int, stream: Generator, step: Step, what: str, room: Room) -> Examples:
     available = len(examples)
     if count > available:
         given = ", ".join(f"{name} = {value}" for name, value in step.arguments)
         raise RunError(f"`subset({given})` asks for more {what} examples than there are (={available}): lower it")
-    return examples[torch.randperm(available, generator=stream)[:count]]
+    index = torch.randperm(available, generator=stream)[:count]
+    return Examples(room.chosen(examples.x, index), examples.y[index])
 
 
 def _sides(dataset: Dataset) -> tuple[int, int]:
@@ -204,29 +219,17 @@ def _symmetric(count: int, stream: Generator) -> Tensor:
     return 2 * torch.rand(count, generator=stream) - 1
 
 
-def _rotated_chunk(x: Tensor, angles: Tensor) -> Tensor:
-    height, width = x.shape[2:]
-    cos, sin, zero = angles.cos(), angles.sin(), torch.zeros_like(angles)
-    # The grid measures rows and columns in units of half a side, which differ where the image is not square.
-    across = torch.stack((cos, -sin * height / width, zero), 1)
-    down = torch.stack((sin * width / height, cos, zero), 1)
-    grid = functional.affine_grid(torch.stack((across, down), 1), list(x.shape), align_corners=False)
-    return functional.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+def _placed(examples: Examples, quadrant: Tensor, both: bool, room: Room) -> Examples:
+    y = examples.y.repeat_interleave(quadrant.shape[1], 0)
+    x = room.changed(examples.x, _in_quadrants, quadrant)
+    return Examples(x, 4 * y + quadrant.reshape(-1) if both else y)
 
 
-def _shifts(count: int, pixels: int, stream: Generator) -> Tensor:
-    return torch.randint(-pixels, pixels + 1, (count, 2), generator=stream)
-
-
-def _quadrant_draw(count: int, copies: int, stream: Generator) -> Tensor:
-    return torch.randint(4, (count, copies), generator=stream)
-
-
-def _placed(examples: Examples, quadrant: Tensor, both: bool) -> Examples:
-    count, copies = quadrant.shape
-    x, y = (values.repeat_interleave(copies, 0) for values in (examples.x, examples.y))
+def _in_quadrants(x: Tensor, quadrant: Tensor) -> Tensor:
+    """Copies of each image, each in its quadrant (`[example, copy]`) of a map of zeros."""
+    copies = x.repeat_interleave(quadrant.shape[1], 0)
+    count, channels, height, width = copies.shape
     where = quadrant.reshape(-1)
-    channels, height, width = x.shape[1:]
-    cells = x.new_zeros(count * copies, channels, 2, height, 2, width)
-    cells[torch.arange(len(x)), :, where // 2, :, where % 2] = x
-    return Examples(cells.reshape(len(x), channels, 2 * height, 2 * width), 4 * y + where if both else y)
+    cells = x.new_zeros(count, channels, 2, height, 2, width)
+    cells[torch.arange(count), :, where // 2, :, where % 2] = copies
+    return cells.reshape(count, channels, 2 * height, 2 * width)

@@ -163,8 +163,8 @@ def fit(
     y = examples.y.unsqueeze(1) if likelihood.has_noise and examples.y.ndim == 1 else examples.y
     estimated = estimate(
         net,
-        examples.x.to(device),
-        y.to(device),
+        examples.x,
+        y.to(examples.x.device),
         likelihood,
         parse_fisher(fisher) if isinstance(fisher, str) else fisher,
         torch.Generator(device).manual_seed(seed),

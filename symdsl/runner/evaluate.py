@@ -42,9 +42,7 @@ def evaluate(run: str | Path, overrides: Mapping[str, Any] | None = None, device
     net = learned_network(folder, spec).to(target)
     test = data_room.load(spec).test
     likelihood = LIKELIHOODS[spec.facts.data.task]
-    metrics = evaluate_outputs(
-        outputs_of(net, test.x.to(target)), test.y.to(target), likelihood, result.get("noise") or 1.0
-    )
+    metrics = evaluate_outputs(outputs_of(net, test.x), test.y.to(target), likelihood, result.get("noise") or 1.0)
     return {name: value for name, value in metrics.items() if value is not None}
 
 

@@ -132,7 +132,8 @@ class Learner:
         self.search: Search = facts.search
         self.likelihood: Likelihood = LIKELIHOODS[facts.data.task]
         self.device = next(net.parameters()).device
-        self.train = Examples(dataset.train.x.to(self.device), dataset.train.y.to(self.device))
+        mapped = dataset.room.folder is not None
+        self.train = dataset.train if mapped else dataset.train.to(self.device)
         self.augmentation = Augmentation.of(facts.data)
         self.seed = seed
         self.parameters = net.tensors()
@@ -166,7 +167,7 @@ class Learner:
         self.net.train()
         for step, index in enumerate(order.split(batch)):
             self._set_learning_rates((self.epoch + step / steps) / self.search.epochs, relative)
-            sums += self._train_step(augmented(self.train[index], index))
+            sums += self._train_step(augmented(self.train.batch(index, self.device), index))
         self.epoch += 1
         return self._epoch_metrics(*sums.tolist())
 

@@ -40,7 +40,7 @@ def describe_run(learner: Learner, dataset: Dataset, laplace: Laplace) -> dict[s
 def measure(learner: Learner, examples: Examples) -> dict[str, float | None]:
     """Metrics of the learner's network on some examples; see `evaluate_outputs`."""
     learner.net.eval()
-    outputs = outputs_of(learner.net, examples.x.to(learner.device))
+    outputs = outputs_of(learner.net, examples.x)
     return evaluate_outputs(outputs, examples.y.to(learner.device), learner.likelihood, learner.noise)
 
 

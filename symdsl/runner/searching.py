@@ -173,6 +173,8 @@ class _Run:
         else:
             self._begin()
         self.observer.started(self.folder.path, self.spec.facts.search.epochs, self.learner.epoch)
+        if self.dataset.room.reason:
+            self.observer.note(self.dataset.room.reason)
 
     def _begin(self) -> None:
         self.folder.begin(

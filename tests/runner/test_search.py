@@ -330,3 +330,20 @@ def test_a_network_that_does_not_learn_is_remarked_on_once(small, tmp_path, rate
     spec = small(search__epochs=12, search__optimizer=f"adam(lr = {rate})")
     runner.search(spec, device="cpu", out=tmp_path, objective="map", observer=listening)
     assert [("after 5 epochs" in note, "warmup" in note) for note in listening.notes] == [(True, True)] * (not learns)
+
+
+@pytest.mark.parametrize("augmented", [False, True])
+def test_a_run_on_mapped_data_is_that_on_data_in_memory(small, tmp_path, monkeypatch, augmented):
+    change = "|> standardize |> augment(flip, shift = 1)" if augmented else "|> standardize"
+    spec = parse(small().text().replace("|> standardize", change))
+    expected = runner.search(spec, device="cpu", out=tmp_path / "memory")
+    monkeypatch.setattr("symdsl.data.memory.free_memory", lambda: 5000)
+    listening = Listening()
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(spec, device="cpu", out=tmp_path / "mapped", observer=Interrupting(2))
+    found = runner.search(spec, device="cpu", resume=tmp_path / "mapped", observer=listening)
+    assert timeless(found.folder) == timeless(expected.folder)
+    assert any("are mapped from files without a name" in note for note in listening.notes)
+    assert runner.evaluate(found.folder, device="cpu") == {
+        name: value for name, value in expected["test"].items() if value is not None
+    }
