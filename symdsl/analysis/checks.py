@@ -80,7 +80,7 @@ def _check_memory(node: Node, collector: Collector) -> None:
     tensors = [tensor for candidate in node.candidates for tensor in candidate.tensors]
     size = _BYTES * sum(_entries(tensor.left) + _entries(tensor.right) for tensor in tensors)
     if size > _MOST_CURVATURE_BYTES:
-        message = f"the curvature factors of `{node.name}` take {size / 2**30:,.1f} GiB"
+        message = f"the curvature factors of `{node.name}` take up to {size / 2**30:,.1f} GiB"
         collector.report("W105", node.span, message, help="`F-FC` or a smaller map needs far less")
 
 

@@ -383,9 +383,10 @@ _TABLE = (
     ),
     Code(
         "W105",
-        "curvature factors that take much memory",
-        "The Kronecker factors of this layer's curvature take more than 8 GiB. A dense kind needs a square "
-        "matrix of the size of a whole map; factored kinds and convolutions need far less.",
+        "curvature factors that may take much memory",
+        "The Kronecker factors of this layer's curvature may take more than 8 GiB. With as many examples as a map has "
+        "numbers, a dense kind needs a square matrix of the size of a whole map, with fewer in proportion to them; "
+        "factored kinds and convolutions need far less.",
         "input image(1, 8, 8)\nlayer l1: FC -> 1000\nflatten\nlayer h: FC -> classes",
         "input image(1, 8, 8)\nlayer l1: F-FC -> 100\nflatten\nlayer h: FC -> classes",
     ),

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from symdsl.diagnostics import NumericalError
 
-_CHEAP_SIDE = 4096
+CHEAP_SIDE = 4096
 """Up to this side the float64 routine costs seconds at most and is used from the start."""
 
 _JITTER = 1e-10
@@ -48,7 +48,7 @@ def symmetric_eigenvalues(matrices: Tensor, name: str) -> Tensor:
 
 
 def _attempts(matrices: Tensor) -> Iterator[Callable[[], Tensor]]:
-    if matrices.shape[-1] > _CHEAP_SIDE:
+    if matrices.shape[-1] > CHEAP_SIDE:
         yield lambda: torch.linalg.eigvalsh(matrices)
     wide = matrices.double()
     yield lambda: torch.linalg.eigvalsh(wide)

@@ -50,6 +50,7 @@ from symdsl.curvature.rows import (
     filter_uses,
     group_filter_rows,
     mixture_rows,
+    pointwise_rows,
     pointwise_uses,
     shared_filter_rows,
     space_rows,
@@ -187,7 +188,7 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
                 left=lambda path, inputs, gradients: summed_plane_gradients(gradients),
             ),
             rows=Rows.shared(
-                lambda path, inputs, gradients: filter_uses(inputs, gradients, path.w.shape[-1], path.stride)
+                "w", lambda path, inputs, gradients: filter_uses(inputs, gradients, path.w.shape[-1], path.stride)
             ),
         )
     },
@@ -204,7 +205,9 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
         ),
     },
     GroupConv: {"w": _mixing(group_inputs, summed_group_inputs, Rows.formed(group_filter_rows))},
-    PointwiseGroupConv: {"w": _mixing(pointwise_inputs, summed_pointwise_inputs, Rows.shared(pointwise_uses))},
+    PointwiseGroupConv: {
+        "w": _mixing(pointwise_inputs, summed_pointwise_inputs, Rows.shared("w", pointwise_uses, pointwise_rows))
+    },
     SeparableGroupConv: {
         "w1": _mixing(mixing_inputs, summed_mixing_inputs, Rows.formed(mixture_rows)),
         "w2": Handler(
@@ -216,7 +219,7 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
         ),
     },
     DepthwiseGroupConv: {
-        "w0": _mixing(channel_inputs, summed_channel_inputs, Rows.shared(channel_uses)),
+        "w0": _mixing(channel_inputs, summed_channel_inputs, Rows.shared("w0", channel_uses)),
         "w1": _slotted(element_inputs, summed_element_inputs, element_rows),
         "w2": _slotted(space_inputs, summed_space_inputs, space_rows),
     },
@@ -264,7 +267,7 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
                 right=lambda path, inputs: projected(summed_patch_moment(inputs, path.kernel, path.stride), path.phi()),
                 left=lambda path, inputs, gradients: summed_plane_gradients(gradients),
             ),
-            rows=Rows.shared(sparse_filter_uses),
+            rows=Rows.shared("u", sparse_filter_uses),
         ),
         "omega": Handler.exact(
             lambda path, inputs, gradients: filter_jacobian(

@@ -9,7 +9,7 @@ import attrs
 import torch
 from torch import Tensor
 
-from symdsl.curvature.eigen import symmetric_eigenvalues
+from symdsl.curvature.eigen import CHEAP_SIDE, symmetric_eigenvalues
 
 _CHUNK = 1 << 22
 
@@ -45,7 +45,7 @@ class LowRank:
 
     def eigenvalues(self, name: str) -> Tensor:
         """Those of rows rows^T and the zeros that these lack, float64 `[side]`; raises as `symmetric_eigenvalues`."""
-        rows = self.rows.double()
+        rows = self.rows.double() if len(self.rows) <= CHEAP_SIDE else self.rows
         found = symmetric_eigenvalues(gram(rows.mT).unsqueeze(0), name)
         return torch.nn.functional.pad(found, (0, rows.shape[1] - len(rows)))
 

@@ -52,29 +52,36 @@ class Rows:
         )
 
     @classmethod
-    def shared(cls, uses: Uses) -> Rows:
+    def shared(cls, tensor: str, uses: Uses, rows: Formed | None = None) -> Rows:
         """Of a tensor whose uses add up, and whose rows are formed only where that costs less than comparing the uses.
 
         With r = sum_u g_u a_u^T, <r, r'> = sum_{u, v} <g_u, g'_v> <a_u, a'_v>.
 
         Args:
+            tensor: its name in the owner, `[g, ...]` for g numbers that every use gives.
             uses: `(owner, inputs, gradients)` gives what each use reads, `[n, use, a]`, and the gradient in what it
                 gives, `[n, use, g]`.
+            rows: forms the rows, as for `formed`, where the uses take too much memory side by side.
         """
 
-        def squares(owner: Any, inputs: Tensor, gradients: Tensor) -> Tensor:
+        def formed(owner: Any, inputs: Tensor, gradients: Tensor) -> Tensor:
+            if rows is not None:
+                return rows(owner, inputs, gradients).flatten(1)
             a, g = uses(owner, inputs, gradients)
-            if _few(a, g):
-                return (_gram(a) * _gram(g)).flatten(1).sum(1)
-            return _squares(_summed(a, g))
+            return (g.mT @ a).flatten(1)
+
+        def squares(owner: Any, inputs: Tensor, gradients: Tensor) -> Tensor:
+            if not _sizes(owner, tensor, gradients).few_within():
+                return _squares(formed(owner, inputs, gradients))
+            a, g = uses(owner, inputs, gradients)
+            return (_gram(a) * _gram(g)).flatten(1).sum(1).clamp(min=0)
 
         def gram(owner: Any, inputs: Tensor, gradients: Tensor) -> Tensor:
+            if not _sizes(owner, tensor, gradients).few_between(len(inputs)):
+                return _gram(formed(owner, inputs, gradients))
             a, g = uses(owner, inputs, gradients)
-            if not _few(a, g):
-                return _gram(_summed(a, g))
-            examples, uses_each = a.shape[:2]
-            every = _gram(a.flatten(0, 1)) * _gram(g.flatten(0, 1))
-            return every.reshape(examples, uses_each, examples, uses_each).sum((1, 3))
+            every, side = _gram(a.flatten(0, 1)) * _gram(g.flatten(0, 1)), a.shape[:2]
+            return every.reshape(*side, *side).sum((1, 3))
 
         return cls(squares, gram)
 
@@ -109,16 +116,34 @@ def _squares(rows: Tensor) -> Tensor:
     return norms.square()
 
 
-def _summed(a: Tensor, g: Tensor) -> Tensor:
-    """sum_u g_u a_u^T of every example, as a row."""
-    rows: Tensor = (g.mT @ a).flatten(1)
-    return rows
+@attrs.frozen
+class Sizes:
+    """Of a tensor that is used several times per example.
+
+    Attributes:
+        uses: how often.
+        read: numbers that one use reads.
+        given: numbers that it gives.
+    """
+
+    uses: int
+    read: int
+    given: int
+
+    def few_within(self) -> bool:
+        """Whether comparing the uses of one example takes fewer multiplications than forming its row."""
+        return self.uses * (self.read + self.given) < self.read * self.given
+
+    def few_between(self, examples: int) -> bool:
+        """Whether comparing the uses of all examples takes fewer than forming their rows and comparing these."""
+        every = examples * self.uses**2 * (self.read + self.given)
+        return every < (self.uses + examples) * self.read * self.given
 
 
-def _few(a: Tensor, g: Tensor) -> bool:
-    """Whether comparing every use with every other takes fewer multiplications than forming a row."""
-    uses, read, given = a.shape[1], a.shape[2], g.shape[2]
-    return uses * (read + given) < read * given
+def _sizes(owner: Any, tensor: str, gradients: Tensor) -> Sizes:
+    weight = getattr(owner, tensor)
+    given = len(weight)
+    return Sizes(gradients[:1].numel() // given, weight.numel() // given, given)
 
 
 def filter_uses(inputs: Tensor, gradients: Tensor, kernel: int, stride: int) -> tuple[Tensor, Tensor]:
@@ -149,6 +174,16 @@ def pointwise_uses(path: PointwiseGroupConv, inputs: Tensor, gradients: Tensor) 
     moved = torch.stack([read[:, g, :, torch.argsort(taps)] for g, taps in enumerate(path.taps)], 1)
     a = moved.permute(0, 1, 4, 2, 3).flatten(3).flatten(1, 2)
     return a, by_element.flatten(3).permute(0, 2, 3, 1).flatten(1, 2)
+
+
+def pointwise_rows(path: PointwiseGroupConv, inputs: Tensor, gradients: Tensor) -> Tensor:
+    """The gradient of every example in the pointwise factor, one element after the other: `[n, C', C S^2]`."""
+    planes, by_element = (maps.unflatten(1, (-1, path.order)) for maps in (inputs, gradients))
+    rows = []
+    for g, taps in enumerate(path.taps):
+        a, given = filter_uses(planes[:, :, g], by_element[:, :, g], path.kernel, path.stride)
+        rows.append((given.mT @ a).unflatten(2, (-1, len(taps)))[..., torch.argsort(taps)])
+    return summed(rows).flatten(2)
 
 
 def group_filter_rows(path: GroupConv | SparseGroupConv, inputs: Tensor, gradients: Tensor) -> Tensor:

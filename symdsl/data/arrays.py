@@ -117,7 +117,10 @@ def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Arr
             header = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
             shape, columns_first, dtype = header(file)
             if not dtype.hasobject:
-                return read(_Array(title, shape, dtype, file, columns_first))
+                found = read(_Array(title, shape, dtype, file, columns_first))
+                if file.read(1):
+                    raise ValueError("the array is followed by something else")
+                return found
     except _UNREADABLE as error:
         raise RunError(f"{title} cannot be read: it is damaged or holds Python objects") from error
     raise RunError(f"{title} cannot be read: it is damaged or holds Python objects")
@@ -128,6 +131,11 @@ def _images(array: _Array, room: Room) -> Tensor:
         array.refuse(f"has {len(array.shape)} axes, expected [n, c, h, w] or [n, h, w]")
     if array.dtype != np.uint8 and not np.issubdtype(array.dtype, np.floating):
         array.refuse(f"holds {array.dtype}, expected floats or uint8")
+    if array.columns_first and room.folder is not None:
+        array.refuse(
+            "is stored column by column, so that it cannot be read a piece at a time, and does not fit in memory: save "
+            "`numpy.ascontiguousarray` of it"
+        )
     channels = array.shape[1:-2] or (1,)
     x, done = room.empty(array.shape[0], *channels, *array.shape[-2:]), 0
     for piece in array.pieces():

@@ -64,19 +64,20 @@ class Room:
         """What becomes of images, a chunk of them at a time.
 
         Args:
-            x: images, `[example, channel, row, column]`.
+            x: images, `[example, channel, row, column]`, at least one.
             change: from some images, and their share of what was `drawn`, to images, as many for each.
             drawn: for every example, `[example, ...]`.
         """
         parts = zip(*(each.split(chunk_of(x)) for each in (x, *drawn)), strict=True)
-        into, done = None, 0
-        for images, *others in parts:
-            some = change(images, *others)
-            if into is None:
-                into = self.empty(len(x) * (len(some) // len(images)), *some.shape[1:])
+        first = next(parts)
+        some = change(*first)
+        into, done = self.empty(len(x) * (len(some) // len(first[0])), *some.shape[1:]), len(some)
+        into[:done] = some
+        for part in parts:
+            some = change(*part)
             into[done : done + len(some)] = some
             done += len(some)
-        return x if into is None else into
+        return into
 
     def chosen(self, x: Tensor, index: Tensor) -> Tensor:
         """The images with these numbers, in this order."""
@@ -101,7 +102,7 @@ def room_for(data: Data) -> Room:
         Memory, or where that is too small and the disk is not, a folder: `TMPDIR` if it is set, else `/var/tmp`.
 
     Raises:
-        RunError: they fit neither; the message has the numbers.
+        RunError: they fit neither; the message has the numbers. Or `TMPDIR` is needed and is no folder to write to.
     """
     try:
         outlines = _held(data, trail(data))
@@ -117,7 +118,12 @@ def room_for(data: Data) -> Room:
         f"GiB, reading and transforming them {needed / _GIB:.1f} GiB, and {free / _GIB:.1f} GiB of memory"
     )
     source = 0 if data.source.name in _STREAMED else _bytes(outlines[0])
-    if needed > spare or source > free:
+    if source > free:
+        raise RunError(
+            f"the data do not fit in memory: {numbers} are free; `{data.source.name}` is read as a whole, which alone "
+            f"takes {source / _GIB:.1f} GiB"
+        )
+    if needed > spare:
         raise RunError(
             f"the data do not fit in memory: {numbers} and {spare / _GIB:.1f} GiB in `{folder}` are free; use fewer or "
             "smaller images, or set TMPDIR to a folder on a larger disk"
@@ -137,9 +143,13 @@ def free_disk(folder: Path) -> int:
 
 def _folder() -> Path:
     """A folder for large files; `/tmp` often is memory."""
-    large = Path("/var/tmp")
-    usable = "TMPDIR" not in os.environ and os.access(large, os.W_OK)
-    return large if usable else Path(tempfile.gettempdir())
+    wanted = os.environ.get("TMPDIR")
+    folder = Path(wanted or "/var/tmp")
+    if folder.is_dir() and os.access(folder, os.W_OK):
+        return folder
+    if wanted:
+        raise RunError(f"the data do not fit in memory, and TMPDIR (={wanted}) is no folder that files can be made in")
+    return Path(tempfile.gettempdir())
 
 
 def _reserve(file: int, size: int) -> None:

@@ -46,6 +46,8 @@ def moments(x: Tensor) -> tuple[Tensor, Tensor]:
 def resize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Resamples images bilinearly to `size` x `size`."""
     size = _integer(step, "size")
+    if all(part.x.shape[2:] == (size, size) for part in (dataset.train, dataset.test)):
+        return dataset
     return _images(dataset, lambda x: resized(x, size))
 
 

@@ -22,7 +22,8 @@ class Memory:
     Attributes:
         parameters: all weights and biases, once (gradients and optimizer state come on top).
         activations: the feature maps of one batch that the backward pass needs.
-        curvature: the Kronecker factors of every layer; the workspace of their decomposition comes on top.
+        curvature: the Kronecker factors of every layer, at most: those of FC take less on few examples. The workspace
+            of their decomposition comes on top.
     """
 
     parameters: int

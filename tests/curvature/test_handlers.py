@@ -1,7 +1,9 @@
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
+import torch.utils.flop_counter
 
 from oracles.comparison import assert_same
 from oracles.dense import dense_factors, dense_ggn, rows
@@ -10,6 +12,7 @@ from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
 from symdsl.curvature import Categorical, Exact, Gaussian, MonteCarlo, estimate
 from symdsl.curvature.handlers import HANDLERS, handler_for
+from symdsl.curvature.rows import Rows, Sizes
 
 FC, FFC, CONV = candidate("FC"), candidate("F-FC"), candidate("CONV")
 GCONV, POINTWISE = candidate("GCONV"), candidate("GCONV", factor="pointwise")
@@ -308,7 +311,8 @@ def is_whole(key: str) -> bool:
 @pytest.mark.parametrize("name", NETWORKS)
 def test_bounds_are_those_of_the_gradients_of_single_examples(name, together, few, monkeypatch):
     monkeypatch.setattr(sys.modules["symdsl.curvature.estimate"], "_TOGETHER", together)
-    monkeypatch.setattr(sys.modules["symdsl.curvature.rows"], "_few", lambda a, g: few)
+    monkeypatch.setattr(Sizes, "few_within", lambda sizes: few)
+    monkeypatch.setattr(Sizes, "few_between", lambda sizes, examples: few)
     nodes, net = network(name)
     x = images(nodes, 3)
     names = {id(parameter): module for module, parameter in net.named_parameters()}
@@ -321,6 +325,44 @@ def test_bounds_are_those_of_the_gradients_of_single_examples(name, together, fe
         grams = torch.stack([one @ one.T for one in gradients])
         expected = grams.diagonal(dim1=1, dim2=2) if together == 1 else torch.linalg.eigvalsh(grams).clamp(min=0)
         assert_same(block.bound.sort().values, expected.flatten().sort().values)
+
+
+@pytest.mark.parametrize("uses", [1, 4, 16, 64])
+@pytest.mark.parametrize(("read", "given"), [(36, 8), (288, 64), (576, 128)])
+def test_uses_are_compared_where_that_takes_fewer_multiplications(uses, read, given):
+    sizes, n = Sizes(uses, read, given), 256
+    within = count(_pairs, uses, read, given), count(_row, uses, read, given)
+    assert sizes.few_within() == (within[0] < within[1])
+    between = (n * uses) ** 2 * (read + given), n * within[1] + n**2 * read * given
+    assert sizes.few_between(n) == (between[0] < between[1])
+
+
+def count(function, *sizes):
+    """Multiplications of the matrix products in a function of a [use, a] and g [use, g]."""
+    uses, read, given = sizes
+    a, g = torch.zeros(uses, read), torch.zeros(uses, given)
+    with torch.utils.flop_counter.FlopCounterMode(display=False) as counter:
+        function(a, g)
+    return counter.get_total_flops() // 2
+
+
+def _pairs(a, g):
+    return (a @ a.T) * (g @ g.T)
+
+
+def _row(a, g):
+    return g.T @ a
+
+
+def test_squared_norms_that_cancel_are_not_negative():
+    """Constant inputs and gradients without a mean have rows of zero, of uses that are not."""
+    generator = torch.Generator().manual_seed(0)
+    a = torch.randn(200, 1, 600, generator=generator).expand(200, 4, 600) * 100
+    g = torch.randn(200, 4, 300, generator=generator)
+    g = g - g.mean(1, keepdim=True)
+    owner = SimpleNamespace(w=torch.empty(300, 600))
+    rows = Rows.shared("w", lambda owner, inputs, gradients: (inputs, gradients))
+    assert bool((rows.squares(owner, a, g) >= 0).all())
 
 
 def test_the_examples_of_which_the_network_is_least_certain_are_a_group(monkeypatch):

@@ -148,7 +148,16 @@ def truncated(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-300])
 
 
+def overlong_member(path: Path) -> None:
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, values in good().items():
+            whole = io.BytesIO()
+            np.save(whole, values)
+            archive.writestr(f"{name}.npy", whole.getvalue() + b"more")
+
+
 UNREADABLE = {
+    "overlong member": overlong_member,
     "garbage": lambda path: path.write_bytes(b"not an archive at all"),
     "empty": lambda path: path.write_bytes(b""),
     "cut short": truncated,

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -55,29 +56,53 @@ def test_data_that_fit_are_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_does_not_fit_is_said_in_numbers_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_free(2**30, monkeypatch, disk=2**31)
+    with_free(2**40, monkeypatch, disk=2**31)
     source = step("synthetic", channels=3, size=224, classes=3, train=10**6, test=10**4)
     with pytest.raises(
         RunError,
-        match=r"1,000,000 training and 10,000 test images of 3x224x224 take 566.4 GiB, .* 1132.7 GiB, and 1.0 GiB of "
-        r"memory and 2.0 GiB in `.*` are free; use fewer",
+        match=r"1,000,000 training and 10,000 test images of 3x224x224 take 566.4 GiB, .* 1132.7 GiB, and 1024.0 GiB "
+        r"of memory and 2.0 GiB in `.*` are free; use fewer",
     ):
         load(facts(source, step("standardize"), shape=(3, 224, 224), classes=3))
+
+
+def test_a_column_of_pixels_after_the_other_cannot_be_mapped(
+    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = step("arrays", path=str(npz(tmp_path / "a.npz", "float64", "F")), task="auto")
+    plain = step("arrays", path=str(npz(tmp_path / "b.npz", "float64")), task="auto")
+    found, expected = (load(facts(one, shape=(1, 5, 6), classes=2)) for one in (source, plain))
+    assert fingerprint(found) == fingerprint(expected)
+    with_free(0, monkeypatch)
+    with pytest.raises(
+        RunError, match=r"`x_train` is stored column by column, .* save `numpy\.ascontiguousarray` of it"
+    ):
+        load(facts(source, shape=(1, 5, 6), classes=2))
+
+
+def test_a_folder_for_files_that_is_none_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    with_free(PLAIN, monkeypatch)
+    monkeypatch.setenv("TMPDIR", "/nowhere/at/all")
+    with pytest.raises(RunError, match=r"TMPDIR \(=/nowhere/at/all\) is no folder that files can be made in"):
+        room_for(placed())
 
 
 def test_a_source_that_is_made_as_a_whole_must_fit_in_memory(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(PLAIN, monkeypatch)
     assert is_mapped(load(placed()))
     with_free(PLAIN - 1, monkeypatch)
-    with pytest.raises(RunError, match="do not fit in memory"):
+    with pytest.raises(
+        RunError, match=r"of memory are free; `synthetic` is read as a whole, which alone takes 0\.0 GiB"
+    ):
         load(placed())
 
 
-def npz(path: Path, dtype: str, order: str = "C") -> Path:
+def npz(path: Path, dtype: str, order: Literal["C", "F"] = "C") -> Path:
     values = pixels(14, 5, 6)
-    images = np.asarray(values if dtype == "uint8" else values / 7, dtype, order)  # type: ignore[call-overload]
+    images = values if dtype == "uint8" else (values / 7).astype(dtype)
+    train, test = (part.copy(order) for part in (images[:9], images[9:]))
     labels = np.arange(14) % 2
-    np.savez(path, x_train=images[:9], y_train=labels[:9], x_test=images[9:], y_test=labels[9:])
+    np.savez(path, x_train=train, y_train=labels[:9], x_test=test, y_test=labels[9:])
     return path
 
 
@@ -136,6 +161,8 @@ def test_images_that_are_resized_as_they_are_read_count_small(tmp_path: Path, mo
     write_images(tmp_path, {f"{part}/{name}/1.png": large for part in ("train", "test") for name in ("a", "b")})
     source = step("images", path=str(tmp_path), colour="auto")
     resize, standardize = step("resize", size=2), step("standardize")
+    with_free(4 * 4 * 2 * 2, monkeypatch, disk=0)
+    assert load(facts(source, resize, shape=(1, 2, 2), classes=2)).train.x.shape == (2, 1, 2, 2)
     with_free(4 * 4 * 2 * 2 * 2, monkeypatch, disk=0)
     assert load(facts(source, resize, standardize, shape=(1, 2, 2), classes=2)).train.x.shape == (2, 1, 2, 2)
     with pytest.raises(RunError, match="do not fit in memory"):
