@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import attrs
 
@@ -16,13 +16,22 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_NAMES = ("x_train", "y_train", "x_test", "y_test")
+NAMES = ("x_train", "y_train", "x_test", "y_test")
 
 
 @attrs.frozen
-class _Header:
+class Header:
+    """What an array says of itself before its numbers.
+
+    Attributes:
+        shape: of the array.
+        dtype: of its numbers.
+        columns_first: whether they are in Fortran's order.
+    """
+
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
+    columns_first: bool
 
 
 def outline_of_arrays(path: str, task: str) -> Outline:
@@ -47,10 +56,10 @@ def outline_of_arrays(path: str, task: str) -> Outline:
 
 def _read(path: Path, task: str) -> Outline:
     with zipfile.ZipFile(path) as archive:
-        missing = [name for name in _NAMES if f"{name}.npy" not in archive.namelist()]
+        missing = [name for name in NAMES if f"{name}.npy" not in archive.namelist()]
         if missing:
-            raise BadDataError(f"`{path}` lacks `{missing[0]}`; it must hold {', '.join(_NAMES)}")
-        headers = {name: _header(archive, name) for name in _NAMES}
+            raise BadDataError(f"`{path}` lacks `{missing[0]}`; it must hold {', '.join(NAMES)}")
+        headers = {name: _header(archive, name) for name in NAMES}
         _check_lengths(headers)
         channels, height, width = _image(headers["x_train"])
         chosen = _task(headers["y_train"], task)
@@ -58,33 +67,39 @@ def _read(path: Path, task: str) -> Outline:
         return attrs.evolve(outline, classes=_classes(archive, headers["y_train"], chosen))
 
 
-def _header(archive: zipfile.ZipFile, name: str) -> _Header:
+def _header(archive: zipfile.ZipFile, name: str) -> Header:
+    with archive.open(f"{name}.npy") as file:
+        header = read_header(file)
+    if header.dtype.kind not in "fiu":
+        raise BadDataError(f"`{name}` must hold numbers, found {header.dtype}")
+    return header
+
+
+def read_header(file: IO[bytes]) -> Header:
+    """The header of the array that a file is at, which then is at the first number; raises what numpy raises."""
     from numpy.lib import format
 
-    with archive.open(f"{name}.npy") as file:
-        version = format.read_magic(file)
-        read = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
-        shape, _, dtype = read(file)
-    if dtype.kind not in "fiu":
-        raise BadDataError(f"`{name}` must hold numbers, found {dtype}")
-    return _Header(tuple(shape), dtype)
+    version = format.read_magic(file)
+    read = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
+    shape, columns_first, dtype = read(file)
+    return Header(tuple(shape), dtype, columns_first)
 
 
-def _check_lengths(headers: dict[str, _Header]) -> None:
+def _check_lengths(headers: dict[str, Header]) -> None:
     for part in ("train", "test"):
         x, y = headers[f"x_{part}"].shape, headers[f"y_{part}"].shape
         if not x or not y or x[0] != y[0] or x[0] == 0:
             raise BadDataError(f"`x_{part}` {x} and `y_{part}` {y} must have the same number of examples, at least one")
 
 
-def _image(header: _Header) -> tuple[int, int, int]:
+def _image(header: Header) -> tuple[int, int, int]:
     if len(header.shape) not in (3, 4) or 0 in header.shape:
         raise BadDataError(f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(header.shape)}")
     channels = header.shape[1] if len(header.shape) == 4 else 1
     return channels, header.shape[-2], header.shape[-1]
 
 
-def _task(header: _Header, task: str) -> Literal["classification", "regression"]:
+def _task(header: Header, task: str) -> Literal["classification", "regression"]:
     whole = header.dtype.kind in "iu"
     if task == "classification" and not whole:
         raise BadDataError(f"class labels must be whole numbers, but `y_train` holds {header.dtype}")
@@ -93,7 +108,7 @@ def _task(header: _Header, task: str) -> Literal["classification", "regression"]
     return "classification" if whole else "regression"
 
 
-def _classes(archive: zipfile.ZipFile, header: _Header, task: str) -> int:
+def _classes(archive: zipfile.ZipFile, header: Header, task: str) -> int:
     if len(header.shape) > (1 if task == "classification" else 2):
         raise BadDataError(f"`y_train` has {len(header.shape)} axes, too many for {task}")
     if task == "regression":

@@ -68,11 +68,10 @@ def estimate(
     left: dict[str, Factor] = {}
     right: dict[str, Factor] = {}
     bounds: dict[str, list[Tensor]] = {}
-    device = next(net.parameters()).device
-    loss = torch.zeros((), dtype=torch.float64, device=device)
+    loss = torch.zeros((), dtype=torch.float64, device=net.device)
     width = 0
     for index, together in _batches(net, x, likelihood, batch, bounded):
-        inputs, targets = x[index].to(device), y[index].to(device)
+        inputs, targets = x[index].to(net.device), y[index].to(net.device)
         uses: dict[str, Use] = {}
         outputs = net(inputs, uses)
         _check_complete(net, uses)
@@ -122,8 +121,7 @@ def _batches(
 
 @torch.no_grad()
 def _least_certain_first(net: Network, x: Tensor, likelihood: Likelihood, batch: int) -> Tensor:
-    device = next(net.parameters()).device
-    spread = torch.cat([likelihood.spread(net(inputs.to(device))) for inputs in x.split(batch)])
+    spread = torch.cat([likelihood.spread(net(inputs.to(net.device))) for inputs in x.split(batch)])
     return torch.argsort(spread, descending=True, stable=True).to(x.device)
 
 

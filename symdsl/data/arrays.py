@@ -13,17 +13,16 @@ from typing import IO, Any, Literal, NoReturn
 import attrs
 import numpy as np
 import torch
-from numpy.lib import format
 from numpy.typing import NDArray
 from torch import Tensor
 
+from symdsl.analysis.arrays import NAMES, read_header
 from symdsl.data.memory import MEMORY, Room
 from symdsl.data.records import Dataset, Examples
 from symdsl.diagnostics import RunError
 
 Task = Literal["classification", "regression"]
 
-_NAMES = ("x_train", "y_train", "x_test", "y_test")
 _PIECE = 1 << 22
 """Numbers of images that are read at a time."""
 
@@ -48,9 +47,9 @@ def read_arrays(path: Path, task: Task, room: Room = MEMORY) -> Dataset:
     """
     try:
         with zipfile.ZipFile(path) as archive:
-            missing = next((name for name in _NAMES if f"{name}.npy" not in archive.namelist()), None)
+            missing = next((name for name in NAMES if f"{name}.npy" not in archive.namelist()), None)
             if missing is not None:
-                held = ", ".join(f"`{each}`" for each in _NAMES)
+                held = ", ".join(f"`{each}`" for each in NAMES)
                 raise RunError(f"{path}: `{missing}` is missing: the file must hold {held}")
             train, test = (
                 Examples(
@@ -74,15 +73,15 @@ class _Array:
         title: the words that lead an error message about it.
         shape: of the array.
         dtype: of its numbers.
-        file: stands at the first of them.
         columns_first: whether they are in Fortran's order.
+        file: stands at the first of them.
     """
 
     title: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    file: IO[bytes]
     columns_first: bool
+    file: IO[bytes]
 
     def refuse(self, fault: str) -> NoReturn:
         raise RunError(f"{self.title} {fault}")
@@ -113,11 +112,9 @@ def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Arr
     title = f"{path}: `{name}`"
     try:
         with archive.open(f"{name}.npy") as file:
-            version = format.read_magic(file)
-            header = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
-            shape, columns_first, dtype = header(file)
-            if not dtype.hasobject:
-                found = read(_Array(title, shape, dtype, file, columns_first))
+            header = read_header(file)
+            if not header.dtype.hasobject:
+                found = read(_Array(title, header.shape, header.dtype, header.columns_first, file))
                 if file.read(1):
                     raise ValueError("the array is followed by something else")
                 return found

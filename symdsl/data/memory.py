@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
 import attrs
@@ -68,13 +68,11 @@ class Room:
             change: from some images, and their share of what was `drawn`, to images, as many for each.
             drawn: for every example, `[example, ...]`.
         """
-        parts = zip(*(each.split(chunk_of(x)) for each in (x, *drawn)), strict=True)
+        size = min(chunk_of(x), len(x))
+        parts = (change(*part) for part in zip(*(each.split(size) for each in (x, *drawn)), strict=True))
         first = next(parts)
-        some = change(*first)
-        into, done = self.empty(len(x) * (len(some) // len(first[0])), *some.shape[1:]), len(some)
-        into[:done] = some
-        for part in parts:
-            some = change(*part)
+        into, done = self.empty(len(x) * (len(first) // size), *first.shape[1:]), 0
+        for some in chain((first,), parts):
             into[done : done + len(some)] = some
             done += len(some)
         return into

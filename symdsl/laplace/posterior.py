@@ -158,7 +158,6 @@ def fit(
     given = dict(precisions or {})
     if unknown := given.keys() - parameters.keys():
         raise ValueError(f"`precisions` names parameters the network does not have: {', '.join(sorted(unknown))}")
-    device = next(iter(parameters.values())).device
     likelihood = likelihood_of(examples.y)
     y = examples.y.unsqueeze(1) if likelihood.has_noise and examples.y.ndim == 1 else examples.y
     estimated = estimate(
@@ -167,7 +166,7 @@ def fit(
         y.to(examples.x.device),
         likelihood,
         parse_fisher(fisher) if isinstance(fisher, str) else fisher,
-        torch.Generator(device).manual_seed(seed),
+        torch.Generator(net.device).manual_seed(seed),
         batch,
         SHARINGS[curvature],
         bounded,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+import torch
 from torch import Tensor, nn
 
 from symdsl.nn.activations import ACTIVATIONS
@@ -64,6 +65,11 @@ class Network(nn.Module):
             else:
                 x = stage(x)
         return x.flatten(1)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.parameters()).device
 
     def layers(self) -> Iterator[tuple[str, RelaxedLayer]]:
         """The relaxed layers by name, in order."""

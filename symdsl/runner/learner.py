@@ -131,7 +131,7 @@ class Learner:
         self.facts = facts
         self.search: Search = facts.search
         self.likelihood: Likelihood = LIKELIHOODS[facts.data.task]
-        self.device = next(net.parameters()).device
+        self.device = net.device
         mapped = dataset.room.folder is not None
         self.train = dataset.train if mapped else dataset.train.to(self.device)
         self.augmentation = Augmentation.of(facts.data)

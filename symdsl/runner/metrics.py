@@ -14,8 +14,7 @@ _BINS = 15
 @torch.no_grad()
 def outputs_of(net: Network, x: Tensor, batch: int = 512) -> Tensor:
     """The network's outputs `[example, output]` on its device, computed `batch` examples at a time."""
-    device = next(net.parameters()).device
-    return torch.cat([net(part.to(device)) for part in x.split(batch)])
+    return torch.cat([net(part.to(net.device)) for part in x.split(batch)])
 
 
 def calibration_error(outputs: Tensor, labels: Tensor) -> float:
