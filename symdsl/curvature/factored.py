@@ -9,6 +9,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from symdsl.curvature.kronecker import gram
+from symdsl.nn.factored import turned
 
 
 def input_planes(inputs: Tensor) -> Tensor:
@@ -31,3 +32,8 @@ def position_gradients(gradients: Tensor) -> Tensor:
     """Mean over output planes c' of sum_n g g^T, g the gradient in y[c', :]: `[n, C', row, column] -> [1, Y, Y]`."""
     g = gradients.flatten(2).flatten(0, 1)
     return gram(g).unsqueeze(0) / gradients.shape[1]
+
+
+def plane_uses(inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
+    """What w2 reads of every input plane and the gradient in what it makes of it: `[n, C, X]` and `[n, C, C']`."""
+    return inputs.flatten(2), turned(gradients.transpose(0, 1))

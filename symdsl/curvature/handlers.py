@@ -15,7 +15,7 @@ from symdsl.curvature.convolution import (
     summed_patch_moment,
     summed_plane_gradients,
 )
-from symdsl.curvature.factored import input_planes, mixed_gradients, output_planes, position_gradients
+from symdsl.curvature.factored import input_planes, mixed_gradients, output_planes, plane_uses, position_gradients
 from symdsl.curvature.factored_group_convolution import (
     channel_inputs,
     element_inputs,
@@ -201,7 +201,7 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
         "w2": Handler.unshared(
             right=lambda path, inputs: input_planes(inputs),
             left=lambda path, inputs, gradients: mixed_gradients(gradients),
-            rows=Rows.slotted(lambda path, inputs, gradients: (inputs.flatten(2), gradients.mT)),
+            rows=Rows.slotted(lambda path, inputs, gradients: plane_uses(inputs, gradients)),
         ),
     },
     GroupConv: {"w": _mixing(group_inputs, summed_group_inputs, Rows.formed(group_filter_rows))},
@@ -232,7 +232,7 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
         "u2": Handler.unshared(
             right=lambda path, read: input_planes(read @ path.phi2().T),
             left=lambda path, read, gradients: mixed_gradients(gradients),
-            rows=Rows.slotted(lambda path, read, gradients: (read @ path.phi2().T, gradients.mT)),
+            rows=Rows.slotted(lambda path, read, gradients: plane_uses(read @ path.phi2().T, gradients)),
         ),
         "omega1": Handler.exact(
             lambda path, mixed, gradients: outer_jacobian(

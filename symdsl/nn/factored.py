@@ -6,13 +6,18 @@ import math
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from symdsl.nn.initial import normal_parameter
 from symdsl.nn.path import Path, Recorder
 
+MULTIPLIED_OUT_BELOW = 4
+
 
 class FactoredFullyConnected(Path):
     """z[c', c] = sum_x x[c, x] w2[c', c, x];  y[c', y] = sum_c z[c', c] w1[c', c, y].
+
+    On few positions the weight is multiplied out instead, so that no z is held, unless it is to be recorded.
 
     Layer-wise Equivariances (van der Ouderaa et al. 2023), equation 5; with a group (F-GFC), c is a channel and x and y
     run over group times space (appendix A).
@@ -44,8 +49,37 @@ class FactoredFullyConnected(Path):
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
         """See `Path.forward`."""
         read = x.reshape(len(x), *self.w2.shape[1:])
-        z = torch.einsum("ncx,dcx->ndc", read, self.w2)
+        if record is None and is_multiplied_out(self.w2.shape[2], self.w1.shape[2]):
+            return multiplied_out(read, self.w2, self.w1).reshape(-1, *self.out_shape)
+        z = mixed(read, self.w2)
         if record is not None:
             record("w2", read, z)
             record("w1", z, None)
         return torch.einsum("ndc,dcy->ndy", z, self.w1).reshape(-1, *self.out_shape)
+
+
+def mixed(read: Tensor, w2: Tensor) -> Tensor:
+    """z[n, c', c] = sum_x x[n, c, x] w2[c', c, x], of `[n, C, X]` and `[C', C, X]`."""
+    return turned(torch.bmm(read.transpose(0, 1), w2.permute(1, 2, 0)))
+
+
+def turned(slices: Tensor) -> Tensor:
+    """`[p, n, q] -> [n, q, p]`, stored in this order, so that products of matrices `[n, p]` or `[q, p]` copy none."""
+    stored: Tensor = slices.flatten(1).t().contiguous()
+    return stored.view(*slices.shape[1:], len(slices))
+
+
+def is_multiplied_out(read: int, written: int) -> bool:
+    """Whether multiplying the weight out costs less than its factors, on X and Y positions.
+
+    The weight takes X Y multiplications for each pair of planes, its factors X + Y, in products too thin to be fast and
+    with C' C numbers to hold for each example.
+    """
+    return read * written < MULTIPLIED_OUT_BELOW * (read + written)
+
+
+def multiplied_out(read: Tensor, w2: Tensor, w1: Tensor) -> Tensor:
+    """y[n, c', y] = sum_{c, x} x[n, c, x] w1[c', c, y] w2[c', c, x], by the product of the factors: `[n, C', Y]`."""
+    weight = w1.mT.unsqueeze(3) * w2.unsqueeze(1)
+    y: Tensor = functional.linear(read.flatten(1), weight.flatten(2).flatten(0, 1))
+    return y.view(len(y), *weight.shape[:2])

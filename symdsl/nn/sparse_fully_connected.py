@@ -7,6 +7,7 @@ from torch import Tensor
 
 from symdsl.groups import GROUPS, TRIVIAL, Group
 from symdsl.nn.basis import Basis, BasisPlan, sites
+from symdsl.nn.factored import is_multiplied_out, mixed, multiplied_out
 from symdsl.nn.initial import normal_parameter
 from symdsl.nn.path import Path, Recorder
 
@@ -64,6 +65,8 @@ class SparseFullyConnected(Path):
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
         """See `Path.forward`."""
         read = x.reshape(len(x), self.u2.shape[1], -1)
+        if record is None and is_multiplied_out(read.shape[2], self.basis1.apart.shape[1]):
+            return multiplied_out(read, self.u2 @ self.phi2(), self.u1 @ self.phi1()).reshape(-1, *self.out_shape)
         z = self._read(read)
         if record is not None:
             for name, _ in self.named_parameters():
@@ -85,8 +88,8 @@ class SparseFullyConnected(Path):
         """z `[n, C', C]`."""
         phi = self.phi2()
         if _through_anchors(len(read), phi, len(self.u2)):
-            return torch.einsum("ncp,dcp->ndc", read @ phi.T, self.u2)
-        return torch.einsum("ncx,dcx->ndc", read, self.u2 @ phi)
+            return mixed(read @ phi.T, self.u2)
+        return mixed(read, self.u2 @ phi)
 
     def _written(self, z: Tensor) -> Tensor:
         """y `[n, C', site]`."""

@@ -5,6 +5,7 @@ from oracles.comparison import assert_same
 from symdsl import nn
 from symdsl.groups import GROUPS, TWO_STEPS_FROM
 from symdsl.nn.activations import ACTIVATIONS
+from symdsl.nn.factored import is_multiplied_out
 
 P4 = GROUPS["p4"]
 
@@ -67,12 +68,20 @@ def test_the_same_seed_gives_the_same_weights(name):
         assert not torch.equal(value, other[key])
 
 
-def test_the_factored_path_is_the_full_one_with_a_factored_weight():
-    path = nn.FactoredFullyConnected((3, 2, 5), (4, 3, 2), generator=generator(0)).double()
-    full = nn.FullyConnected((3, 2, 5), (4, 3, 2)).double()
+@pytest.mark.parametrize(("read", "written", "at_once"), [((3, 2, 5), (4, 3, 2), True), ((3, 4, 5), (4, 3, 2), False)])
+def test_the_factored_path_is_the_full_one_with_a_factored_weight(read, written, at_once):
+    path = nn.FactoredFullyConnected(read, written, generator=generator(0)).double()
+    assert is_multiplied_out(path.w2.shape[2], path.w1.shape[2]) is at_once
+    full = nn.FullyConnected(read, written).double()
     full.w.data = torch.einsum("dcy,dcx->dycx", path.w1, path.w2).detach()
-    x = torch.randn(6, 3, 2, 5, generator=generator(1), dtype=torch.float64)
-    assert torch.allclose(path(x), full(x), rtol=1e-12, atol=1e-12)
+    x = torch.randn(6, *read, generator=generator(1), dtype=torch.float64)
+    expected = full(x)
+    assert_same(path(x), expected, 1e-12)
+    recorded = {}
+    assert_same(path(x, lambda name, *use: recorded.update({name: use})), expected, 1e-12)
+    z = torch.einsum("ncx,dcx->ndc", x.flatten(2), path.w2)
+    assert_same(recorded["w2"][1], z, 1e-12)
+    assert recorded["w1"][0] is recorded["w2"][1]
 
 
 def test_a_path_without_a_fine_grid_says_so():

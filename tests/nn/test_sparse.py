@@ -13,6 +13,7 @@ from symdsl import lowering, nn
 from symdsl.groups import GROUPS, TRIVIAL
 from symdsl.nn.activations import ACTIVATIONS
 from symdsl.nn.basis import Basis, BasisPlan, sites, spread, squared_distances
+from symdsl.nn.factored import is_multiplied_out
 from symdsl.nn.sparse_fully_connected import _through_anchors
 
 P4, PLAIN = GROUPS["p4"], GROUPS[TRIVIAL]
@@ -217,15 +218,17 @@ def test_a_sparse_dense_path_is_the_factored_one_with_sparse_weights():
     assert_same(path(noise(2, 3, 4, 4)), plain(noise(2, 3, 4, 4)), 1e-12)
 
 
-def test_both_orders_of_the_sums_give_the_same():
+def test_all_orders_of_the_sums_give_the_same():
     path = nn.SparseFullyConnected((3, 4, 4), (5, 2, 2), BasisPlan(2), BasisPlan(8), generator=generator(0)).double()
     x = noise(40, 3, 4, 4)
     assert _through_anchors(1, path.phi2(), 5)
     assert _through_anchors(1, path.phi1(), 3)
     assert not _through_anchors(40, path.phi2(), 5)
     assert not _through_anchors(40, path.phi1(), 3)
-    alone = torch.cat([path(one) for one in x.split(1)])
-    assert_same(path(x).detach(), alone.detach(), 1e-12)
+    assert is_multiplied_out(16, 4)
+    at_once = path(x).detach()
+    assert_same(at_once, path(x, lambda *use: None).detach(), 1e-12)
+    assert_same(at_once, torch.cat([path(one, lambda *use: None) for one in x.split(1)]).detach(), 1e-12)
 
 
 def test_as_many_anchors_as_taps_can_make_any_filter():
