@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 import zlib
 from pathlib import Path
@@ -69,19 +70,29 @@ def _read(path: Path, task: str) -> Outline:
 
 def _header(archive: zipfile.ZipFile, name: str) -> Header:
     with archive.open(f"{name}.npy") as file:
-        header = read_header(file)
+        header = read_header(file, archive.getinfo(f"{name}.npy").file_size)
     if header.dtype.kind not in "fiu":
         raise BadDataError(f"`{name}` must hold numbers, found {header.dtype}")
     return header
 
 
-def read_header(file: IO[bytes]) -> Header:
-    """The header of the array that a file is at, which then is at the first number; raises what numpy raises."""
+def read_header(file: IO[bytes], size: int) -> Header:
+    """The header of the array that a file is at, which then is at the first number.
+
+    Args:
+        file: from its beginning.
+        size: bytes from there to the end of the array. Nobody need make room for numbers that are not there.
+
+    Raises:
+        ValueError: it promises more or fewer numbers than follow, or what numpy raises.
+    """
     from numpy.lib import format
 
     version = format.read_magic(file)
     read = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
     shape, columns_first, dtype = read(file)
+    if not dtype.hasobject and file.tell() + math.prod(shape) * dtype.itemsize != size:
+        raise ValueError(f"an array of shape {tuple(shape)} does not take {size - file.tell()} bytes")
     return Header(tuple(shape), dtype, columns_first)
 
 

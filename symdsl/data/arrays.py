@@ -27,7 +27,7 @@ _PIECE = 1 << 22
 """Numbers of images that are read at a time."""
 
 # What numpy and the archive reader raise on files that are cut short, are something else or hold pickles.
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError, MemoryError)
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError)
 
 
 def read_arrays(path: Path, task: Task, room: Room = MEMORY) -> Dataset:
@@ -60,6 +60,8 @@ def read_arrays(path: Path, task: Task, room: Room = MEMORY) -> Dataset:
             )
     except _UNREADABLE as error:
         raise RunError(f"{path} is not a readable .npz file: save it again with `numpy.savez`") from error
+    except MemoryError as error:
+        raise RunError(f"there is not enough memory to read {path}") from error
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror or error}") from error
     return Dataset(train, test, task)
@@ -108,16 +110,13 @@ class _Array:
 
 
 def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Array], Tensor]) -> Tensor:
-    """What `read` makes of an array, which must end where its header says."""
+    """What `read` makes of an array."""
     title = f"{path}: `{name}`"
     try:
         with archive.open(f"{name}.npy") as file:
-            header = read_header(file)
+            header = read_header(file, archive.getinfo(f"{name}.npy").file_size)
             if not header.dtype.hasobject:
-                found = read(_Array(title, header.shape, header.dtype, header.columns_first, file))
-                if file.read(1):
-                    raise ValueError("the array is followed by something else")
-                return found
+                return read(_Array(title, header.shape, header.dtype, header.columns_first, file))
     except _UNREADABLE as error:
         raise RunError(f"{title} cannot be read: it is damaged or holds Python objects") from error
     raise RunError(f"{title} cannot be read: it is damaged or holds Python objects")

@@ -137,6 +137,13 @@ def damaged_member(path: Path) -> None:
     path.write_bytes(content)
 
 
+def changed_number(path: Path) -> None:
+    np.savez(path, **good())
+    content = bytearray(path.read_bytes())
+    content[content.index(b"x_train.npy") + 200] ^= 1
+    path.write_bytes(content)
+
+
 def foreign_archive(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         for name in good():
@@ -156,7 +163,18 @@ def overlong_member(path: Path) -> None:
             archive.writestr(f"{name}.npy", whole.getvalue() + b"more")
 
 
+def boastful_header(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, values in good().items():
+            whole = io.BytesIO()
+            np.lib.format.write_array_header_1_0(
+                whole, {"descr": "<f4", "fortran_order": False, "shape": (10**20, *values.shape[1:])}
+            )
+            archive.writestr(f"{name}.npy", whole.getvalue() + values.tobytes())
+
+
 UNREADABLE = {
+    "boastful header": boastful_header,
     "overlong member": overlong_member,
     "garbage": lambda path: path.write_bytes(b"not an archive at all"),
     "empty": lambda path: path.write_bytes(b""),
@@ -164,6 +182,7 @@ UNREADABLE = {
     "pickle": lambda path: path.write_bytes(b"\x80\x04K\x01."),
     "lone array": lone_array,
     "damaged member": damaged_member,
+    "changed number": changed_number,
     "foreign archive": foreign_archive,
     "folder": lambda path: path.mkdir(),
     "missing": lambda path: None,
@@ -177,6 +196,17 @@ def test_what_is_no_npz_file_is_one_clear_line(tmp_path: Path, write: Any) -> No
     with pytest.raises(
         RunError, match=rf"^[^\n]*{path}[^\n]*(?:\.npz file|cannot be read|cannot read|directory)[^\n]*$"
     ):
+        read(path)
+
+
+def test_a_lack_of_memory_is_no_fault_of_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path)
+
+    def exhausted(piece: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("symdsl.data.arrays._float32", exhausted)
+    with pytest.raises(RunError, match=f"not enough memory to read {path}"):
         read(path)
 
 
