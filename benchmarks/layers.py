@@ -25,6 +25,7 @@ from symdsl.curvature import Categorical, MonteCarlo, estimate
 from symdsl.curvature.eigen import symmetric_eigenvalues
 from symdsl.curvature.kronecker import LowRank
 from symdsl.lowering import compile
+from symdsl.nn.factored import is_multiplied_out, multiplied_out
 from symdsl.resources import shipped
 
 BATCH = 64
@@ -101,6 +102,10 @@ def two_einsums(w2: Tensor, w1: Tensor, x: Tensor) -> Tensor:
     return torch.einsum("ndc,dcy->ndy", torch.einsum("ncx,dcx->ndc", x.flatten(2), w2), w1)
 
 
+def by_the_product(w2: Tensor, w1: Tensor, x: Tensor) -> Tensor:
+    return multiplied_out(x.flatten(2), w2, w1)
+
+
 def linear(w: Tensor, x: Tensor) -> Tensor:
     return functional.linear(x.flatten(1), w)
 
@@ -138,6 +143,20 @@ def paths() -> Iterator[Row]:
     full = both_ways(path("FC", 8, 8, 8), small)
     plain_linear = both_ways(partial(linear, weight(512, 512)), small)
     yield Row("FC, 8 to 8, 8x8", "F.linear", full, plain_linear)
+
+
+def few_positions() -> Iterator[Row]:
+    """Of the two ways to evaluate F-FC the one that is taken, beside the other."""
+    for size, out, stride in ((2, 160, 2), (4, 80, 2), (4, 80, 1)):
+        x, end = image(80, size), size // stride
+        factors = weight(out, 80, size**2), weight(out, 80, end**2)
+        at_once = is_multiplied_out(size**2, end**2)
+        yield Row(
+            f"F-FC, 80 to {out}, {size}x{size} to {end}x{end}",
+            "two einsums" if at_once else "the weight multiplied out",
+            both_ways(path("F-FC", size, 80, out, stride=stride), x),
+            both_ways(partial(two_einsums if at_once else by_the_product, *factors), x),
+        )
 
 
 def escnn_convolution(channels: int, x: Tensor) -> Work:
@@ -246,7 +265,7 @@ def main() -> None:
     )
     print("| ours | plain | ours ms | plain ms | ratio | bar |")
     print("|---|---|---|---|---|---|")
-    for row in (*paths(), *curvature()):
+    for row in (*paths(), *few_positions(), *curvature()):
         if arguments.only in row.name:
             print(measured(row, arguments.rounds), flush=True)
     if not arguments.only:
