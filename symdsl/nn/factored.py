@@ -12,6 +12,7 @@ from symdsl.nn.initial import normal_parameter
 from symdsl.nn.path import Path, Recorder
 
 MULTIPLIED_OUT_BELOW = 4
+"""How many times the multiplications of both sums one product by the whole weight may take, and be the faster."""
 
 
 class FactoredFullyConnected(Path):
