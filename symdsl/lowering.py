@@ -136,7 +136,7 @@ def path_builder(kind: str) -> PathBuilder:
     return builder
 
 
-def compile(spec: Spec | nx.DiGraph, seed: int | None = None) -> nn.Network:
+def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network:
     """Builds the network of a spec, or of its graph.
 
     Args:

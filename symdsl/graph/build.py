@@ -25,7 +25,7 @@ def build(facts: Facts) -> nx.DiGraph[str]:
     import networkx as nx
 
     nodes = facts.network.nodes
-    graph = nx.DiGraph(
+    graph: nx.DiGraph[str] = nx.DiGraph(
         name=facts.name,
         network=facts.network.name,
         task=facts.data.task,

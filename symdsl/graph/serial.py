@@ -61,7 +61,7 @@ def from_json(document: Mapping[str, Any]) -> nx.DiGraph[str]:
     if schema != SCHEMA:
         raise ValueError(f"`schema` (={schema!r}) of a graph must be {SCHEMA}")
     try:
-        graph = nx.DiGraph(**{key: _decode(value) for key, value in document["graph"].items()})
+        graph: nx.DiGraph[str] = nx.DiGraph(**{key: _decode(value) for key, value in document["graph"].items()})
         for node in map(_decode, document["nodes"]):
             graph.add_node(node.name, record=node)
         graph.add_edges_from(map(tuple, document["edges"]))
