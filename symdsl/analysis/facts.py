@@ -261,9 +261,14 @@ class Data:
 
 @attrs.frozen
 class Fisher:
-    """How the Gauss-Newton expectation over labels is taken: all columns, or `samples` labels drawn from the model."""
+    """How the Gauss-Newton expectation over labels is taken.
 
-    kind: Literal["exact", "mc"]
+    Attributes:
+        kind: all columns, labels drawn from the model, or all columns added up with random signs.
+        samples: number of labels or of sums; of no meaning for `exact`.
+    """
+
+    kind: Literal["exact", "mc", "signs"]
     samples: int = 0
 
 

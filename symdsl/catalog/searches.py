@@ -28,6 +28,11 @@ _FISHER = Variant(
             (Parameter("samples", Whole(1, 10**6), 1, "labels drawn for each example"),),
             "labels drawn from the network's own predictions",
         ),
+        Signature(
+            "signs",
+            (Parameter("samples", Whole(1, 10**6), 1, "sums of all columns for each example"),),
+            "all columns added up with random signs",
+        ),
     )
 )
 _SHARING = Parameter(

@@ -56,7 +56,7 @@ def estimate(
         y: targets `[N]` or `[N, output]`, where `x` is.
         likelihood: of the targets.
         fisher: which columns of Lambda's square root are propagated.
-        generator: source of sampled labels, on the network's device.
+        generator: source of drawn labels and random signs, on the network's device.
         batch: examples at a time; changes nothing but round-off and memory.
         sharing: KFAC-expand or KFAC-reduce, for weights that are used several times per example.
         bounded: whether to keep what bounds the determinants of the blocks. The examples of which the network is least

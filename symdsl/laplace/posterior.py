@@ -141,10 +141,10 @@ def fit(
         examples: training data, tensors `x` `[N, channel, row, column]` and `y`; real-valued `y` means a Gaussian
             likelihood, whole-valued `y` a categorical one.
         curvature: `kfac-expand` or `kfac-reduce`.
-        fisher: `exact`, `mc(m)`, or a `Fisher`.
+        fisher: `exact`, `mc(m)`, `signs(m)`, or a `Fisher`.
         precisions: prior precisions by key of `net.tensors()`; 1 for those left out.
         noise: variance of the Gaussian likelihood.
-        seed: of sampled labels, for `mc(m)`.
+        seed: of drawn labels, for `mc(m)`, and of random signs, for `signs(m)`.
         batch: examples at a time.
         bounded: whether what single examples add bounds the determinants, as in a search unless it says otherwise.
 

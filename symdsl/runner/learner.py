@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from symdsl.analysis.facts import Adam, Candidate, Facts, Layer, Mackay, Prior, Search
-from symdsl.analysis.facts import Fisher as FisherFacts
 from symdsl.analysis.symmetry import breaks, elements_broken
-from symdsl.curvature import Exact, Fisher, Likelihood, MonteCarlo, estimate
+from symdsl.curvature import Likelihood, estimate
+from symdsl.curvature.fisher import fisher_of
 from symdsl.curvature.likelihood import LIKELIHOODS
 from symdsl.data import Augmentation, Dataset, Examples
 from symdsl.data.records import seeded
@@ -32,11 +32,6 @@ SMALLEST_STEP = 0.5
 
 _PATIENCE = 2
 """Evidence steps in a row that a path must look dead before it is switched off."""
-
-
-def fisher_of(facts: FisherFacts) -> Fisher:
-    """The Fisher estimator a spec names."""
-    return Exact() if facts.kind == "exact" else MonteCarlo(facts.samples)
 
 
 def prior_update_of(facts: Adam | Mackay) -> PriorUpdate:
@@ -108,8 +103,8 @@ class EpochMetrics:
 class Learner:
     """Parameters, priors and optimiser of one search, and the steps that move them.
 
-    Nothing here depends on when it is called: batches, their augmentation and sampled labels come from the seed and
-    the epoch, so that a state restored at an epoch goes on exactly as the uninterrupted search would.
+    Nothing here depends on when it is called: batches, their augmentation, drawn labels and signs come from the seed
+    and the epoch, so that a state restored at an epoch goes on exactly as the uninterrupted search would.
 
     Args:
         net: the network, on its device.
@@ -238,7 +233,7 @@ class Learner:
         """
         generator = _stream(self.device, self.seed, "labels", self.epoch)
         objective = self.search.objective
-        fisher = fisher_of(objective.fisher)
+        fisher = fisher_of(objective.fisher.kind, objective.fisher.samples)
         self.net.eval()
         try:
             curvature = estimate(

@@ -318,9 +318,12 @@ def test_every_key_of_a_search() -> None:
     )
 
 
-def test_how_many_labels_are_sampled() -> None:
-    text = f"data digits\n{NETWORK}\nsearch {{ objective = laplace(fisher = mc(3)) }}"
-    assert parse(text).facts.search.objective.fisher == Fisher("mc", 3)
+@pytest.mark.parametrize(
+    ("written", "fisher"), [("mc(3)", Fisher("mc", 3)), ("signs(3)", Fisher("signs", 3)), ("signs", Fisher("signs", 1))]
+)
+def test_how_many_columns_are_sampled(written: str, fisher: Fisher) -> None:
+    text = f"data digits\n{NETWORK}\nsearch {{ objective = laplace(fisher = {written}) }}"
+    assert parse(text).facts.search.objective.fisher == fisher
 
 
 # kinds and their pages

@@ -10,7 +10,7 @@ from oracles.dense import dense_factors, dense_ggn, rows
 from oracles.naive import Naive
 from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
-from symdsl.curvature import Categorical, Exact, Gaussian, MonteCarlo, estimate
+from symdsl.curvature import Categorical, Exact, Gaussian, MonteCarlo, Signs, estimate
 from symdsl.curvature.handlers import HANDLERS, handler_for
 from symdsl.curvature.rows import Rows, Sizes
 
@@ -257,15 +257,16 @@ def test_splitting_a_batch_never_changes_a_factor(name, batch, sharing):
     assert split.loss == pytest.approx(whole.loss, rel=1e-12)
 
 
+@pytest.mark.parametrize("sampled", [MonteCarlo, Signs])
 @pytest.mark.parametrize("likelihood", [Categorical(), Gaussian()])
 @pytest.mark.parametrize("name", ["mixed", "s-fc, lengthscale", "s-conv, learned", "s-gconv"])
-def test_sampled_labels_converge_to_all_columns(likelihood, name):
+def test_sampled_columns_converge_to_all_columns(sampled, likelihood, name):
     nodes, net = network(name)
     x = images(nodes, 4)
     y = torch.zeros(4, dtype=torch.int64) if isinstance(likelihood, Categorical) else net(x).detach()
     expected = estimate(net, x, y, likelihood, Exact(), torch.Generator()).blocks
     few, many = (
-        estimate(net, x, y, likelihood, MonteCarlo(samples), torch.Generator().manual_seed(0)).blocks
+        estimate(net, x, y, likelihood, sampled(samples), torch.Generator().manual_seed(0)).blocks
         for samples in (1, 600)
     )
     errors = {
@@ -296,9 +297,33 @@ def test_every_kind_has_a_handler_for_every_tensor():
                 assert HANDLERS[type(path)].keys() >= {tensor for tensor, _ in path.named_parameters()}
 
 
-def test_more_samples_than_none_are_demanded():
+@pytest.mark.parametrize("sampled", [MonteCarlo, Signs])
+def test_more_samples_than_none_are_demanded(sampled):
     with pytest.raises(ValueError, match="must be at least 1"):
-        MonteCarlo(0)
+        sampled(0)
+
+
+def sampled_norms(fisher, logits, examples=4000):
+    """Squared norms of the columns of as many copies of one example."""
+    outputs = torch.tensor(logits, dtype=torch.float64).expand(examples, -1)
+    columns = list(fisher.columns(Categorical(), outputs, torch.Generator().manual_seed(0)))
+    return sum(column.square().sum(1) for column in columns)
+
+
+def test_signs_sum_to_the_hessian_of_the_likelihood():
+    outputs = torch.tensor([1.0, -0.5, 0.2], dtype=torch.float64).expand(40_000, -1)
+    p = outputs[0].softmax(0)
+    (column,) = Signs(1).columns(Categorical(), outputs, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(column.T @ column / len(column), p.diag() - p.outer(p), atol=5e-3, rtol=0)
+
+
+def test_signs_are_even_where_labels_are_rarely_drawn():
+    certain = [12.0, 0.0, 0.0, 0.0]
+    trace = float(Categorical().spread(torch.tensor([certain], dtype=torch.float64)))
+    signs, labels = sampled_norms(Signs(1), certain), sampled_norms(MonteCarlo(1), certain)
+    assert float(signs.mean()) == pytest.approx(trace, rel=0.05)
+    assert float(signs.max()) < 5 * trace
+    assert float(labels.median()) < 1e-3 * trace
 
 
 def is_whole(key: str) -> bool:

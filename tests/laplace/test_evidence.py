@@ -178,10 +178,29 @@ def test_the_noise_of_a_regression_converges_to_the_noise_of_the_data():
     assert noise == pytest.approx(0.25, rel=0.1)
 
 
-def test_sampled_labels_give_the_same_evidence_twice_for_the_same_seed():
+@pytest.mark.parametrize("fisher", ["mc(2)", "signs(2)"])
+def test_sampled_columns_give_the_same_evidence_twice_for_the_same_seed(fisher):
     net, data = classifier()
-    first, second, other = (laplace.fit(net, data, fisher="mc(2)", seed=seed).log_evidence() for seed in (1, 1, 2))
+    first, second, other = (laplace.fit(net, data, fisher=fisher, seed=seed).log_evidence() for seed in (1, 1, 2))
     assert first == second != other
+
+
+@pytest.mark.parametrize(("bounded", "tolerance"), [(False, 0.05), (True, 0.3)])
+def test_signs_know_the_curvature_of_a_network_that_is_certain_where_labels_see_none(bounded, tolerance):
+    net, _ = classifier()
+    with torch.no_grad():
+        net.tensors()["l3.FC.w"].mul_(20)
+        x = torch.randn(1000, 1, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        p = net(x).softmax(1)
+    certain = x[p.amax(1) > 0.995][:200]
+    data = Examples(certain, p[p.amax(1) > 0.995][:200].argmax(1))
+    exact, signs, labels = (
+        sum(laplace.fit(net, data, fisher=fisher, bounded=bounded).effective_parameters().values())
+        for fisher in ("exact", "signs(1)", "mc(1)")
+    )
+    assert len(certain) == 200
+    assert signs == pytest.approx(exact, rel=tolerance)
+    assert labels < 0.05 * exact
 
 
 def test_expand_and_reduce_agree_where_no_weight_is_shared():

@@ -166,13 +166,14 @@ def test_map_leaves_the_priors_and_search_moves_them(small, tmp_path):
     assert math.isfinite(fixed["neg_log_evidence_per_example"])
 
 
-def test_the_spec_says_how_shared_weights_are_treated(small, tmp_path):
-    expand, reduce = (
-        runner.search(small(search__objective=f"laplace(kfac({sharing}))"), device="cpu", out=tmp_path / sharing)
-        for sharing in ("expand", "reduce")
+@pytest.mark.parametrize("objectives", [("kfac(expand)", "kfac(reduce)"), ("fisher = mc(1)", "fisher = signs(1)")])
+def test_the_spec_says_how_the_curvature_is_taken(small, tmp_path, objectives):
+    first, second = (
+        runner.search(small(search__objective=f"laplace({objective})"), device="cpu", out=tmp_path / str(number))
+        for number, objective in enumerate(objectives)
     )
-    assert expand["neg_log_evidence_per_example"] != reduce["neg_log_evidence_per_example"]
-    assert math.isfinite(reduce["neg_log_evidence_per_example"])
+    assert first["neg_log_evidence_per_example"] != second["neg_log_evidence_per_example"]
+    assert math.isfinite(second["neg_log_evidence_per_example"])
 
 
 def test_no_evidence_is_computed_during_burn_in(small, tmp_path):

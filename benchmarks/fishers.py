@@ -1,0 +1,43 @@
+"""The evidence and the effective number of parameters of a trained network, by all columns and by sampled ones.
+
+    python benchmarks/fishers.py RUN --seeds 1 2
+
+Takes a finished run at the precisions it learned. `exact` is what the others estimate, labels drawn from the
+network and all columns added up with random signs. Evidence is minus the log, per example, in nats.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from effective_numbers import learned_precisions
+
+import symdsl
+from symdsl.runner.evaluate import learned_network
+from symdsl.runs import RunFolder
+
+FISHERS = ("mc(1)", "mc(10)", "signs(1)", "signs(10)")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
+    arguments = parser.parse_args()
+    spec = symdsl.load(arguments.run / "spec.sym")
+    folder = RunFolder.view(arguments.run)
+    net, train, precisions = learned_network(folder, spec), symdsl.data.load(spec).train, learned_precisions(folder)
+    print("| fisher | seed | bounded: evidence | effective parameters | not bounded: evidence | effective parameters |")
+    print("|---|---|---|---|---|---|")
+    for fisher, seed in [("exact", 0)] + [(fisher, seed) for fisher in FISHERS for seed in arguments.seeds]:
+        cells = []
+        for bounded in (True, False):
+            found = symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions, seed=seed, bounded=bounded)
+            effective = sum(found.effective_parameters().values())
+            cells += [f"{-found.log_evidence() / found.examples:.4f}", f"{effective:.1f}"]
+        print(f"| {fisher} | {seed} | {' | '.join(cells)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
