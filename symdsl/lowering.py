@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, cast
 
@@ -188,11 +189,17 @@ def _stages(
 
 
 def _relaxed(layer: facts.Layer, incoming: tuple[str, ...], generator: torch.Generator) -> nn.RelaxedLayer:
-    gain, mean = nn.gain(incoming), nn.mean_share(incoming)
+    gain, mean = nn.gain(incoming) * _widening(layer), nn.mean_share(incoming)
     paths = {one.name: _path(layer, one, gain * one.init_scale, generator) for one in layer.candidates}
     for path in paths.values():
         path.expect_mean(mean)
     return nn.RelaxedLayer(paths, layer.out_shape.channels, layer.out_shape.order, layer.stride)
+
+
+def _widening(layer: facts.Layer) -> float:
+    """Factor on all of a layer's initial weights: what the mean over candidates takes from the widest of them."""
+    scales = [one.init_scale for one in layer.candidates]
+    return math.sqrt(len(scales)) * max(scales) / math.hypot(*scales)
 
 
 def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
