@@ -4,7 +4,8 @@
 
 Trains one network per width, kind and prior on the 8x8 digits: priors held at a precision (`map`), and learned
 (`laplace`). Prints Spearman's rank correlation between negative log evidence per example and test NLL, over everything
-and within each group, and draws the scatter (`pip install matplotlib`). Runs that are there already are not repeated.
+and within each group, and draws the scatter (`pip install matplotlib`). Runs that are there already are not repeated,
+and one that was interrupted goes on.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ def trained(kinds: str, width: int, prior: str, seed: int, epochs: int, fisher: 
 def result_of(text: str, folder: Path, objective: Objective) -> dict[str, Any]:
     if (folder / "result.json").exists():
         return RunFolder.view(folder).read_result()
-    return runner.search(spec.parse(text), "cpu", folder, objective=objective).content
+    resume = folder if (folder / "run.json").exists() else None
+    return runner.search(spec.parse(text), "cpu", None if resume else folder, resume, objective=objective).content
 
 
 def correlation(points: Iterable[Point]) -> float:
