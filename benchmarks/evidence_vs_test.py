@@ -14,14 +14,13 @@ import argparse
 from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
-from typing import Any
 
 import attrs
+from kept import result_of
 from scipy.stats import spearmanr
 
-from symdsl import runner, spec
+from symdsl import spec
 from symdsl.runner.searching import Objective
-from symdsl.runs import RunFolder
 
 TEXT = """
 data digits |> standardize
@@ -69,15 +68,8 @@ def trained(kinds: str, width: int, prior: str, seed: int, epochs: int, fisher: 
     objective: Objective = "laplace" if prior == "learned" else "map"
     precision = "1" if prior == "learned" else f"{prior}, fixed"
     text = TEXT.format(kinds=kinds, width=width, precision=precision, seed=seed, epochs=epochs, fisher=fisher)
-    result = result_of(text, out / name, objective)
+    result = result_of(spec.parse(text), out / name, objective)
     return Point(kinds, width, prior, seed, result["neg_log_evidence_per_example"], result["test"]["nll"])
-
-
-def result_of(text: str, folder: Path, objective: Objective) -> dict[str, Any]:
-    if (folder / "result.json").exists():
-        return RunFolder.view(folder).read_result()
-    resume = folder if (folder / "run.json").exists() else None
-    return runner.search(spec.parse(text), "cpu", None if resume else folder, resume, objective=objective).content
 
 
 def correlation(points: Iterable[Point]) -> float:

@@ -13,9 +13,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from symdsl import runner, spec
+from kept import result_of
+
+from symdsl import spec
 from symdsl.runner.searching import Objective
-from symdsl.runs import RunFolder
 
 SPECS = Path(__file__).parent.parent / "specs"
 Row = tuple[str, Objective, Mapping[str, str]]
@@ -27,16 +28,11 @@ ROWS: tuple[Row, ...] = (
 TASKS = ("quadrant_digit", "quadrant_position")
 
 
-def result_of(task: str, row: Row, seed: int, device: str, out: Path) -> dict[str, Any]:
-    """The result of one run, from its folder if it is finished."""
+def trained(task: str, row: Row, seed: int, device: str, out: Path) -> dict[str, Any]:
+    """The result of one row's run."""
     name, objective, overrides = row
     folder = out / f"{task}-{name.replace(' ', '').replace(',', '-')}-{seed}"
-    if (folder / "result.json").exists():
-        return RunFolder.view(folder).read_result()
-    loaded = spec.load(SPECS / f"{task}.sym", {**overrides, "search.seed": seed})
-    resume = folder if (folder / "run.json").exists() else None
-    target = None if resume else folder
-    return runner.search(loaded, device, target, resume, objective=objective).content
+    return result_of(spec.load(SPECS / f"{task}.sym", {**overrides, "search.seed": seed}), folder, objective, device)
 
 
 def shares(result: Mapping[str, Any]) -> str:
@@ -57,7 +53,7 @@ def main() -> None:
     for task in arguments.tasks:
         for row in ROWS:
             for seed in arguments.seeds:
-                result = result_of(task, row, seed, arguments.device, arguments.out)
+                result = trained(task, row, seed, arguments.device, arguments.out)
                 test, evidence = result["test"], result["neg_log_evidence_per_example"]
                 figures = f"{100 * test['accuracy']:.2f} % | {test['nll']:.4f} | {test['ece']:.4f} | {evidence:.4f}"
                 wall = f"{result['wall_s']['total']:.0f} ({result['wall_s']['evidence']:.0f} evidence)"
