@@ -1,10 +1,10 @@
-"""Effective numbers of parameters by KFAC, without and with its bound, beside those of the Gauss-Newton block.
+"""Effective numbers of parameters by KFAC, without and with its bound, by sketches, and of the Gauss-Newton block.
 
     python benchmarks/effective_numbers.py RUN --fisher 'mc(4)' --largest 2500
 
 Takes a finished run, as it was before training and as it is after, and the precisions it learned. The block of every
 tensor with at most `--largest` parameters is summed up from the gradients of single examples, which shares no code with
-KFAC and neglects nothing but the other tensors. Both take their labels from the same kind of Fisher.
+the others and neglects nothing but the other tensors. All take their labels from the same kind of Fisher.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from symdsl.runs import RunFolder
 
 @attrs.frozen
 class Row:
-    """One tensor: KFAC's effective number, the bounded one and the block's, before training and after."""
+    """One tensor: effective numbers by KFAC, bounded, by sketch and of the block, before training and after."""
 
     tensor: str
     size: int
     precision: float
-    before: tuple[float, float, float]
-    after: tuple[float, float, float]
+    before: tuple[float, ...]
+    after: tuple[float, ...]
 
     def __str__(self) -> str:
         cells = [f"{number:.1f}" for number in (*self.before, *self.after)]
@@ -56,9 +56,9 @@ def untrain(net: Network, initial: Network) -> None:
 
 
 def kfac(
-    net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], bounded: bool
+    net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], bounded: bool = False, sketch: int = 0
 ) -> dict[str, float]:
-    laplace = symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions, bounded=bounded)
+    laplace = symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions, bounded=bounded, sketch=sketch)
     return laplace.effective_parameters()
 
 
@@ -97,10 +97,14 @@ def effective(matrix: Tensor, precision: float) -> float:
 
 def compared(
     net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], keys: list[str]
-) -> dict[str, tuple[float, float, float]]:
-    product, ours = (kfac(net, train, fisher, precisions, bounded) for bounded in (False, True))
+) -> dict[str, tuple[float, ...]]:
+    estimates = [
+        kfac(net, train, fisher, precisions),
+        kfac(net, train, fisher, precisions, bounded=True),
+        kfac(net, train, fisher, precisions, sketch=512),
+    ]
     blocks = {key: block(net, train, parse_fisher(fisher), key) for key in keys}
-    return {key: (product[key], ours[key], effective(blocks[key], precisions[key])) for key in keys}
+    return {key: (*(one[key] for one in estimates), effective(blocks[key], precisions[key])) for key in keys}
 
 
 def main() -> None:
@@ -118,8 +122,9 @@ def main() -> None:
     after = compared(net, train, arguments.fisher, precisions, keys)
     untrain(net, symdsl.compile(spec))
     before = compared(net, train, arguments.fisher, precisions, keys)
-    print("| tensor | parameters | precision | untrained: KFAC | bounded | block | trained: KFAC | bounded | block |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    figures = "KFAC | bounded | sketch | block"
+    print(f"| tensor | parameters | precision | untrained: {figures} | trained: {figures} |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|")
     for key in keys:
         print(Row(key, sizes[key], precisions[key], before[key], after[key]))
 

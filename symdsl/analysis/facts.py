@@ -281,12 +281,14 @@ class Objective:
         sharing: how weights used several times per example are treated: KFAC-expand or KFAC-reduce.
         fisher: how the expectation over labels is taken.
         bounded: whether what single examples add bounds the determinants.
+        sketch: dimensions of the random projections that determinants are taken from where they can tell; 0 for none.
     """
 
     approximation: Literal["kfac"]
     sharing: Literal["expand", "reduce"]
     fisher: Fisher
     bounded: bool = True
+    sketch: int = 0
 
 
 @attrs.frozen

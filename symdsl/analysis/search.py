@@ -55,4 +55,5 @@ def _objective(bound: Bound) -> Objective:
         arguments["approximation"].arguments["sharing"],
         Fisher(fisher.name, fisher.arguments.get("samples", 0)),
         arguments["approximation"].arguments["bounded"],
+        arguments["approximation"].arguments["sketch"],
     )

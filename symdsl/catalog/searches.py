@@ -39,7 +39,13 @@ _SHARING = Parameter(
     "sharing", Choice(("expand", "reduce")), "expand", "`reduce` sums the uses of a shared weight first"
 )
 _BOUNDED = Parameter("bounded", Switch(), True, "whether what single examples add bounds the determinants")
-_KFAC = Variant((Signature("kfac", (_SHARING, _BOUNDED), "Kronecker-factored Gauss-Newton curvature"),))
+_SKETCH = Parameter(
+    "sketch",
+    Whole(0, 4096),
+    0,
+    "dimensions of the random projections that determinants are taken from where they can tell; 0 for none",
+)
+_KFAC = Variant((Signature("kfac", (_SHARING, _BOUNDED, _SKETCH), "Kronecker-factored Gauss-Newton curvature"),))
 _OBJECTIVE = Variant(
     (
         Signature(

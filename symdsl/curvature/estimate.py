@@ -11,9 +11,10 @@ from torch import Tensor
 from symdsl.curvature.eigen import symmetric_eigenvalues
 from symdsl.curvature.fisher import Fisher
 from symdsl.curvature.handlers import Factors, Sharing, handler_for
-from symdsl.curvature.kronecker import Factor, Kronecker, plus
+from symdsl.curvature.kronecker import Factor, Kronecker, gram, plus
 from symdsl.curvature.likelihood import Likelihood
 from symdsl.curvature.rows import Rows
+from symdsl.curvature.sketch import Sketch
 from symdsl.nn import Network, Use
 
 _TOGETHER = 256
@@ -47,6 +48,7 @@ def estimate(
     batch: int = 512,
     sharing: Sharing = "expand",
     bounded: bool = False,
+    sketch: int = 0,
 ) -> Curvature:
     """Estimates the block-diagonal Gauss-Newton matrix by KFAC.
 
@@ -61,6 +63,8 @@ def estimate(
         sharing: KFAC-expand or KFAC-reduce, for weights that are used several times per example.
         bounded: whether to keep what bounds the determinants of the blocks. The examples of which the network is least
             certain then come first, and are a group whose inner products all count.
+        sketch: dimensions to which the gradients of single examples are projected, for determinants that are not the
+            Kronecker product's; 0 for none. The projections are drawn from `generator`.
 
     Raises:
         TypeError: a parameter tensor has no handler, or its path did not record its use.
@@ -68,6 +72,7 @@ def estimate(
     left: dict[str, Factor] = {}
     right: dict[str, Factor] = {}
     bounds: dict[str, list[Tensor]] = {}
+    sketches = _Sketches(sketch, generator)
     loss = torch.zeros((), dtype=torch.float64, device=net.device)
     width = 0
     for index, together in _batches(net, x, likelihood, batch, bounded):
@@ -81,14 +86,40 @@ def estimate(
             right[key] = plus(right.get(key), _right(use, sharing))
         for gradients in _pulled_back(outputs, uses, fisher.columns(likelihood, outputs.detach(), generator)):
             for key, use in uses.items():
-                term = _left(use, sharing, gradients[id(use.output)])
-                left[key] = plus(left.get(key), term, use.scale**2 / len(x))
-                rows = handler_for(use.owner, use.tensor).rows if bounded else None
-                if rows is not None:
-                    bounds.setdefault(key, []).append(_bound(key, use, rows, gradients[id(use.output)], together))
+                found = gradients[id(use.output)]
+                left[key] = plus(left.get(key), _left(use, sharing, found), use.scale**2 / len(x))
+                rows = handler_for(use.owner, use.tensor).rows
+                if rows is None:
+                    continue
+                if bounded:
+                    bounds.setdefault(key, []).append(_bound(key, use, rows, found, together))
+                if sketch:
+                    sketches.add(key, use, rows, found)
     joined = {key: torch.cat(found) for key, found in bounds.items()}
-    blocks = {key: Kronecker(left[key], right[key], joined.get(key)) for key in right}
+    blocks = {key: Kronecker(left[key], right[key], joined.get(key), sketches.moments.get(key)) for key in right}
     return Curvature(blocks, float(loss), len(x), width)
+
+
+class _Sketches:
+    """Sketches of the blocks of all tensors that have rows.
+
+    Attributes:
+        moments: sum of the outer products of the sketched rows by tensor, `[w, w]`.
+    """
+
+    def __init__(self, width: int, generator: torch.Generator) -> None:
+        self.moments: dict[str, Tensor] = {}
+        self._width = width
+        self._generator = generator
+        self._sketches: dict[str, Sketch] = {}
+
+    @torch.no_grad()
+    def add(self, key: str, use: Use, rows: Rows, gradients: Tensor) -> None:
+        """Adds the rows of a batch for one column."""
+        if key not in self._sketches:
+            self._sketches[key] = Sketch(getattr(use.owner, use.tensor).numel(), self._width, self._generator)
+        moment = gram(self._sketches[key](rows.parts(use.owner, use.inputs, gradients * use.scale)))
+        self.moments[key] = self.moments[key].add_(moment) if key in self.moments else moment
 
 
 def _check_complete(net: Network, uses: dict[str, Use]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import attrs
 import torch
 from torch import Tensor
 
 from symdsl.curvature.eigen import CHEAP_SIDE, symmetric_eigenvalues
+from symdsl.curvature.sketch import Found, Sketched
 
 _CHUNK = 1 << 22
 
@@ -95,11 +96,13 @@ class Kronecker:
         input: input factor A, summed over examples and uses.
         bound: eigenvalues of the Gram matrices of groups of the rows whose outer products sum to what the product
             approximates, float64 `[row]`, if they are known; a row that is a group of its own has its squared norm.
+        sketch: `[w, w]`, the sketch of that sum, if it was formed.
     """
 
     output: Factor
     input: Factor
     bound: Tensor | None = None
+    sketch: Tensor | None = None
 
     @property
     def left(self) -> Tensor:
@@ -116,7 +119,7 @@ class Kronecker:
         return torch.kron(torch.block_diag(*self.left), torch.block_diag(*self.right))
 
     def spectrum(self, name: str) -> Spectrum:
-        """Eigenvalues of both factors.
+        """Eigenvalues of both factors, and of the sketch.
 
         Args:
             name: of the parameter tensor, for the message of an error.
@@ -124,11 +127,12 @@ class Kronecker:
         Raises:
             NumericalError: the eigenvalues cannot be computed.
         """
-        return Spectrum(
-            _eigenvalues(self.output, f"{name}, output factor"),
-            _eigenvalues(self.input, f"{name}, input factor"),
-            self.bound,
-        )
+        left = _eigenvalues(self.output, f"{name}, output factor")
+        right = _eigenvalues(self.input, f"{name}, input factor")
+        if self.sketch is None:
+            return Spectrum(left, right, self.bound)
+        values = symmetric_eigenvalues(self.sketch.unsqueeze(0), f"{name}, sketch").cpu()
+        return Spectrum(left, right, self.bound, Sketched(values, len(left) * len(right)))
 
 
 @attrs.frozen(eq=False)
@@ -139,17 +143,19 @@ class Spectrum:
     them, log det(H + d I) <= P log d + sum_i log(1 + b_i / d), by Fischer's inequality (Hadamard's, for groups of one).
     Where the product exceeds this bound, the bound is nearer to H, and both quantities below are the bound's. With few
     rows of any size, as in a network that fits all examples but some, a product of two sums over all rows has far too
-    high a rank.
+    high a rank. Where H was sketched, and the sketch is large enough to tell, both quantities are the sketch's.
 
     Attributes:
         left: eigenvalues of the left factor, float64 `[l]`, none negative.
         right: eigenvalues of the right factor, float64 `[r]`, none negative.
         bound: b, float64 `[row]`, none negative, if known.
+        sketch: spectrum of the sketch of H, if there is one.
     """
 
     left: Tensor
     right: Tensor
     bound: Tensor | None = None
+    sketch: Sketched | None = None
 
     @property
     def size(self) -> int:
@@ -158,22 +164,27 @@ class Spectrum:
 
     def scaled(self, factor: float) -> Spectrum:
         """The spectrum of `factor` times the matrix."""
-        return Spectrum(self.left * factor, self.right, None if self.bound is None else self.bound * factor)
+        bound = None if self.bound is None else self.bound * factor
+        sketch = None if self.sketch is None else self.sketch.scaled(factor)
+        return Spectrum(self.left * factor, self.right, bound, sketch)
 
     def log_det(self, precision: float) -> float:
-        """log det(left (x) right + precision I), in nats, or its bound."""
-        product = self._product_volume(precision)
-        volume = product if self.bound is None else min(product, _volume(self.bound, precision))
-        return self.size * math.log(precision) + volume
+        """log det(H + precision I), in nats: by the sketch, or the product's, or its bound."""
+        return self.size * math.log(precision) + self._at(precision).volume
 
     def effective(self, precision: float) -> float:
-        """sum_l l / (l + precision): the effective number of parameters (MacKay 1992), or its bound."""
-        if self.bound is not None and _volume(self.bound, precision) < self._product_volume(precision):
-            return _effective(self.bound, precision)
-        return sum(_effective(part, precision) for part in self._products())
+        """sum_l l / (l + precision) over H's eigenvalues: the effective number (MacKay 1992), found as `log_det` is."""
+        return self._at(precision).effective
 
-    def _product_volume(self, precision: float) -> float:
-        return sum(_volume(part, precision) for part in self._products())
+    def _at(self, precision: float) -> Found:
+        found = None if self.sketch is None else self.sketch.at(precision)
+        if found is not None:
+            return found
+        product = _found(self._products(), precision)
+        if self.bound is None:
+            return product
+        bound = _found([self.bound], precision)
+        return bound if bound.volume < product.volume else product
 
     def _products(self) -> Iterator[Tensor]:
         left, right = (values[values > 0] for values in (self.left, self.right))
@@ -182,10 +193,10 @@ class Spectrum:
             yield torch.outer(chunk, right)
 
 
-def _volume(values: Tensor, precision: float) -> float:
-    """sum_l log(1 + l / precision), in nats."""
-    return float(torch.log1p(values / precision).sum())
-
-
-def _effective(values: Tensor, precision: float) -> float:
-    return float((values / (values + precision)).sum())
+def _found(parts: Iterable[Tensor], precision: float) -> Found:
+    """Of eigenvalues that are given some at a time."""
+    volume = effective = 0.0
+    for values in parts:
+        volume += float(torch.log1p(values / precision).sum())
+        effective += float((values / (values + precision)).sum())
+    return Found(volume, effective)

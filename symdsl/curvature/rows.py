@@ -1,11 +1,12 @@
 """Rows: the gradient of every single example in a tensor.
 
-The Gauss-Newton block of a tensor is the sum of their outer products; their inner products bound its determinant.
+The Gauss-Newton block of a tensor is the sum of their outer products; their inner products bound its determinant, and
+their random projections estimate it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -25,6 +26,10 @@ from symdsl.nn import (
 
 Formed = Callable[[Any, Tensor, Tensor], Tensor]
 Uses = Callable[[Any, Tensor, Tensor], tuple[Tensor, Tensor]]
+Parts = Callable[[Any, Tensor, Tensor], Iterator[Tensor]]
+
+_COLUMNS = 1 << 13
+"""How many columns of rows are formed at a time."""
 
 
 @attrs.frozen
@@ -34,10 +39,13 @@ class Rows:
     Attributes:
         squares: their squared norms, `[n]`.
         gram: their inner products, `[n, n]`.
+        parts: the rows themselves, `[n, column]` of some columns at a time: every element of the tensor once, in an
+            order that is the same for every batch.
     """
 
     squares: Formed
     gram: Formed
+    parts: Parts
 
     @classmethod
     def formed(cls, rows: Formed) -> Rows:
@@ -49,6 +57,7 @@ class Rows:
         return cls(
             lambda owner, inputs, gradients: _squares(rows(owner, inputs, gradients).flatten(1)),
             lambda owner, inputs, gradients: _gram(rows(owner, inputs, gradients).flatten(1)),
+            lambda owner, inputs, gradients: iter([rows(owner, inputs, gradients).flatten(1)]),
         )
 
     @classmethod
@@ -83,11 +92,19 @@ class Rows:
             every, side = _gram(a.flatten(0, 1)) * _gram(g.flatten(0, 1)), a.shape[:2]
             return every.reshape(*side, *side).sum((1, 3))
 
-        return cls(squares, gram)
+        def parts(owner: Any, inputs: Tensor, gradients: Tensor) -> Iterator[Tensor]:
+            if rows is not None:
+                yield formed(owner, inputs, gradients)
+                return
+            a, g = uses(owner, inputs, gradients)
+            for some in g.split(max(1, _COLUMNS // a.shape[2]), 2):
+                yield (some.mT @ a).flatten(1)
+
+        return cls(squares, gram, parts)
 
     @classmethod
     def slotted(cls, uses: Uses) -> Rows:
-        """Of a tensor whose uses each have a slot of their own, so that no two of them add up and no row is formed.
+        """Of a tensor whose uses each have a slot of their own, so that no two of them add up.
 
         Args:
             uses: `(owner, inputs, gradients)` gives what each use reads, `[n, slot, a]`, and the gradient in what it
@@ -102,7 +119,14 @@ class Rows:
             a, g = uses(owner, inputs, gradients)
             return (_gram(a.transpose(0, 1)) * _gram(g.transpose(0, 1))).sum(0)
 
-        return cls(squares, gram)
+        def parts(owner: Any, inputs: Tensor, gradients: Tensor) -> Iterator[Tensor]:
+            a, g = uses(owner, inputs, gradients)
+            slots = max(1, _COLUMNS // (a.shape[2] * g.shape[2]))
+            for a_some, g_some in zip(a.split(slots, 1), g.split(slots, 1), strict=True):
+                for few in g_some.split(max(1, _COLUMNS // a.shape[2]), 2):
+                    yield (few.unsqueeze(3) * a_some.unsqueeze(2)).flatten(1)
+
+        return cls(squares, gram, parts)
 
 
 def _gram(rows: Tensor) -> Tensor:

@@ -133,6 +133,7 @@ def fit(
     seed: int = 0,
     batch: int = 512,
     bounded: bool = False,
+    sketch: int = 0,
 ) -> Laplace:
     """Laplace approximation of a network at its present parameters.
 
@@ -147,13 +148,16 @@ def fit(
         seed: of drawn labels, for `mc(m)`, and of random signs, for `signs(m)`.
         batch: examples at a time.
         bounded: whether what single examples add bounds the determinants, as in a search unless it says otherwise.
+        sketch: dimensions of the random projections that determinants are taken from where they can tell; 0 for none.
 
     Raises:
-        ValueError: an unknown `curvature`, `fisher` or key of `precisions`.
+        ValueError: an unknown `curvature`, `fisher` or key of `precisions`, or a negative `sketch`.
         NumericalError: eigenvalues that cannot be computed.
     """
     if curvature not in SHARINGS:
         raise ValueError(f'`curvature` (="{curvature}") must be one of {", ".join(SHARINGS)}')
+    if sketch < 0:
+        raise ValueError(f"`sketch` (={sketch}) must be at least 0")
     parameters = net.tensors()
     given = dict(precisions or {})
     if unknown := given.keys() - parameters.keys():
@@ -170,5 +174,6 @@ def fit(
         batch,
         SHARINGS[curvature],
         bounded,
+        sketch,
     )
     return from_curvature(net, estimated, likelihood, dict.fromkeys(parameters, 1.0) | given, noise)

@@ -245,6 +245,7 @@ class Learner:
                 generator,
                 sharing=objective.sharing,
                 bounded=objective.bounded,
+                sketch=objective.sketch,
             )
             return from_curvature(self.net, curvature, self.likelihood, self.precisions, self.noise)
         except NumericalError as error:

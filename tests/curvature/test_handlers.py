@@ -414,3 +414,44 @@ def test_there_is_a_number_for_every_example_and_column_if_a_bound_is_asked_for(
     assert {len(block.bound) for key, block in found.items() if not is_whole(key)} == {10}
     plain = estimate(net, x, y, Categorical(), twice, torch.Generator()).blocks
     assert {block.bound for block in plain.values()} == {None}
+
+
+@pytest.mark.parametrize("columns", [5, 1 << 20], ids=["a few columns at a time", "all at once"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_sketch_that_holds_all_parameters_is_the_block_of_the_gradients_of_single_examples(
+    name, columns, monkeypatch
+):
+    monkeypatch.setattr(sys.modules["symdsl.curvature.rows"], "_COLUMNS", columns)
+    nodes, net = network(name)
+    x = images(nodes, 3)
+    names = {id(parameter): module for module, parameter in net.named_parameters()}
+    y, generator = torch.zeros(3).long(), torch.Generator()
+    found = estimate(net, x, y, Categorical(), Exact(), generator, batch=2, sketch=1 << 20).blocks
+    for key, block in found.items():
+        if is_whole(key):
+            assert block.sketch is None
+            continue
+        gradients = [rows(net, names[id(net.tensors()[key])], x, c) for c in Categorical().columns(net(x).detach())]
+        expected = torch.cat(gradients)
+        assert block.sketch.shape == (expected.shape[1], expected.shape[1])
+        grams = expected @ expected.T, block.sketch
+        largest = min(len(one) for one in grams)
+        values = [torch.linalg.eigvalsh(one).flip(0)[:largest] for one in grams]
+        assert_same(values[0], values[1], 1e-9)
+
+
+def test_a_sketch_is_formed_if_it_is_asked_for_and_the_same_whatever_the_batch():
+    nodes, net = network("mixed")
+    x, y = images(nodes, 5), torch.zeros(5).long()
+    plain = estimate(net, x, y, Categorical(), Exact(), torch.Generator()).blocks
+    assert {block.sketch for block in plain.values()} == {None}
+    first, second = (
+        estimate(net, x, y, Categorical(), Exact(), torch.Generator().manual_seed(0), batch, sketch=7).blocks
+        for batch in (2, 512)
+    )
+    for key, block in first.items():
+        assert_same(block.left, plain[key].left)
+        if is_whole(key):
+            continue
+        assert block.sketch.shape[0] == block.sketch.shape[1] <= 7
+        assert_same(block.sketch, second[key].sketch)

@@ -178,6 +178,22 @@ def test_the_noise_of_a_regression_converges_to_the_noise_of_the_data():
     assert noise == pytest.approx(0.25, rel=0.1)
 
 
+def test_every_block_but_those_formed_whole_is_sketched_if_that_is_asked_for():
+    net, data = classifier()
+    found = laplace.fit(net, data, sketch=4096)
+    tensors = net.tensors()
+    assert {spectrum.sketch.size for key, spectrum in found.spectra.items() if spectrum.sketch} == {
+        tensors[key].numel() for key in tensors if not key.endswith("bias")
+    }
+    assert found.log_evidence() != pytest.approx(laplace.fit(net, data).log_evidence(), rel=1e-3)
+
+
+def test_a_negative_sketch_is_refused():
+    net, data = classifier()
+    with pytest.raises(ValueError, match="`sketch` \\(=-1\\) must be at least 0"):
+        laplace.fit(net, data, sketch=-1)
+
+
 @pytest.mark.parametrize("fisher", ["mc(2)", "signs(2)"])
 def test_sampled_columns_give_the_same_evidence_twice_for_the_same_seed(fisher):
     net, data = classifier()
@@ -185,8 +201,8 @@ def test_sampled_columns_give_the_same_evidence_twice_for_the_same_seed(fisher):
     assert first == second != other
 
 
-@pytest.mark.parametrize(("bounded", "tolerance"), [(False, 0.05), (True, 0.3)])
-def test_signs_know_the_curvature_of_a_network_that_is_certain_where_labels_see_none(bounded, tolerance):
+@pytest.mark.parametrize(("determinants", "tolerance"), [({}, 0.05), ({"bounded": True}, 0.3), ({"sketch": 512}, 0.3)])
+def test_signs_know_the_curvature_of_a_network_that_is_certain_where_labels_see_none(determinants, tolerance):
     net, _ = classifier()
     with torch.no_grad():
         net.tensors()["l3.FC.w"].mul_(20)
@@ -195,7 +211,7 @@ def test_signs_know_the_curvature_of_a_network_that_is_certain_where_labels_see_
     certain = (most > 0.995).nonzero()[:200, 0]
     data = Examples(x[certain], label[certain])
     exact, signs, labels = (
-        sum(laplace.fit(net, data, fisher=fisher, bounded=bounded).effective_parameters().values())
+        sum(laplace.fit(net, data, fisher=fisher, **determinants).effective_parameters().values())
         for fisher in ("exact", "signs(1)", "mc(1)")
     )
     assert len(certain) == 200

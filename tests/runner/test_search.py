@@ -166,7 +166,14 @@ def test_map_leaves_the_priors_and_search_moves_them(small, tmp_path):
     assert math.isfinite(fixed["neg_log_evidence_per_example"])
 
 
-@pytest.mark.parametrize("objectives", [("kfac(expand)", "kfac(reduce)"), ("fisher = mc(1)", "fisher = signs(1)")])
+@pytest.mark.parametrize(
+    "objectives",
+    [
+        ("kfac(expand)", "kfac(reduce)"),
+        ("fisher = mc(1)", "fisher = signs(1)"),
+        ("kfac(sketch = 0)", "kfac(sketch = 512)"),
+    ],
+)
 def test_the_spec_says_how_the_curvature_is_taken(small, tmp_path, objectives):
     first, second = (
         runner.search(small(search__objective=f"laplace({objective})"), device="cpu", out=tmp_path / str(number))
