@@ -186,6 +186,7 @@ def curvature() -> Iterator[Row]:
         net = compile(spec.load(shipped("specs/quadrant_digit.sym"), settings))
         yield factors(f"the pyramid of {name}", net, image(1, 16, PASSED).detach())
         yield factors(f"the pyramid of {name}", net, image(1, 16, BOUNDED).detach(), bounded=True)
+        yield factors(f"the pyramid of {name}", net, image(1, 16, BOUNDED).detach(), sketch=512)
     lifted = compile(spec.load(shipped("specs/rotated_mnist.sym")))
     yield factors("rotated_mnist.sym", lifted, image(1, 32, PASSED).detach())
     few = LowRank(torch.randn(PASSED, 2048, generator=torch.Generator().manual_seed(0)))
@@ -198,12 +199,14 @@ def curvature() -> Iterator[Row]:
     )
 
 
-def factors(name: str, net: nn.Network, x: Tensor, bounded: bool = False) -> Row:
+def factors(name: str, net: nn.Network, x: Tensor, bounded: bool = False, sketch: int = 0) -> Row:
     """With what bounds the determinants, `x` should have so many examples that their group of 256 is a small part."""
     y, generator = torch.arange(len(x)) % 10, torch.Generator().manual_seed(0)
-    ours = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator, PASSED, bounded=bounded)
-    what, bar = ("factors and bounds", 0.0) if bounded else ("factors", 1.5)
-    return Row(f"{what} by mc(1), {name}", "training steps", ours, training(net, x, y), bar)
+    estimated = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator, PASSED)
+    ours = partial(estimated, bounded=bounded, sketch=sketch)
+    more = " and sketches" if sketch else " and bounds" if bounded else ""
+    bar = 0.0 if more else 1.5
+    return Row(f"factors{more} by mc(1), {name}", "training steps", ours, training(net, x, y), bar)
 
 
 def training(net: nn.Network, x: Tensor, y: Tensor) -> Work:
@@ -260,8 +263,8 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
     print(
-        f"forward and backward of a batch of {BATCH}; curvature and training of {PASSED} examples, with bounds "
-        f"{BOUNDED}; {arguments.threads} threads, {arguments.rounds} rounds\n"
+        f"forward and backward of a batch of {BATCH}; curvature and training of {PASSED} examples, with bounds or "
+        f"sketches {BOUNDED}; {arguments.threads} threads, {arguments.rounds} rounds\n"
     )
     print("| ours | plain | ours ms | plain ms | ratio | bar |")
     print("|---|---|---|---|---|---|")
