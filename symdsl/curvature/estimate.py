@@ -72,7 +72,8 @@ def estimate(
     left: dict[str, Factor] = {}
     right: dict[str, Factor] = {}
     bounds: dict[str, list[Tensor]] = {}
-    sketches = _Sketches(sketch, generator)
+    projections: dict[str, Sketch] = {}
+    sketches: dict[str, Factor] = {}
     loss = torch.zeros((), dtype=torch.float64, device=net.device)
     width = 0
     for index, together in _batches(net, x, likelihood, batch, bounded):
@@ -94,32 +95,13 @@ def estimate(
                 if bounded:
                     bounds.setdefault(key, []).append(_bound(key, use, rows, found, together))
                 if sketch:
-                    sketches.add(key, use, rows, found)
+                    if key not in projections:
+                        projections[key] = Sketch(getattr(use.owner, use.tensor).numel(), sketch, generator)
+                    moment = _sketched(use, rows, found, projections[key])
+                    sketches[key] = plus(sketches.get(key), moment, use.scale**2)
     joined = {key: torch.cat(found) for key, found in bounds.items()}
-    blocks = {key: Kronecker(left[key], right[key], joined.get(key), sketches.moments.get(key)) for key in right}
+    blocks = {key: Kronecker(left[key], right[key], joined.get(key), sketches.get(key)) for key in right}
     return Curvature(blocks, float(loss), len(x), width)
-
-
-class _Sketches:
-    """Sketches of the blocks of all tensors that have rows.
-
-    Attributes:
-        moments: sum of the outer products of the sketched rows by tensor, `[w, w]`.
-    """
-
-    def __init__(self, width: int, generator: torch.Generator) -> None:
-        self.moments: dict[str, Tensor] = {}
-        self._width = width
-        self._generator = generator
-        self._sketches: dict[str, Sketch] = {}
-
-    @torch.no_grad()
-    def add(self, key: str, use: Use, rows: Rows, gradients: Tensor) -> None:
-        """Adds the rows of a batch for one column."""
-        if key not in self._sketches:
-            self._sketches[key] = Sketch(getattr(use.owner, use.tensor).numel(), self._width, self._generator)
-        moment = gram(self._sketches[key](rows.parts(use.owner, use.inputs, gradients * use.scale)))
-        self.moments[key] = self.moments[key].add_(moment) if key in self.moments else moment
 
 
 def _check_complete(net: Network, uses: dict[str, Use]) -> None:
@@ -163,6 +145,12 @@ def _bound(key: str, use: Use, rows: Rows, gradients: Tensor, together: bool) ->
         return rows.squares(use.owner, use.inputs, gradients).double() * use.scale**2
     gram = rows.gram(use.owner, use.inputs, gradients)
     return symmetric_eigenvalues(gram.unsqueeze(0), f"{key}, examples") * use.scale**2
+
+
+@torch.no_grad()
+def _sketched(use: Use, rows: Rows, gradients: Tensor, projection: Sketch) -> Tensor:
+    """Sum of the outer products of a batch's projected rows, `[w, w]`."""
+    return gram(projection(rows.parts(use.owner, use.inputs, gradients)))
 
 
 def _factors(use: Use, sharing: Sharing) -> Factors:

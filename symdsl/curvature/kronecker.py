@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import attrs
 import torch
 from torch import Tensor
 
-from symdsl.curvature.eigen import CHEAP_SIDE, symmetric_eigenvalues
+from symdsl.curvature.eigen import CHEAP_SIDE, effective, symmetric_eigenvalues, volume
 from symdsl.curvature.sketch import Found, Sketched
 
 _CHUNK = 1 << 22
@@ -102,7 +102,7 @@ class Kronecker:
     output: Factor
     input: Factor
     bound: Tensor | None = None
-    sketch: Tensor | None = None
+    sketch: Factor | None = None
 
     @property
     def left(self) -> Tensor:
@@ -131,7 +131,7 @@ class Kronecker:
         right = _eigenvalues(self.input, f"{name}, input factor")
         if self.sketch is None:
             return Spectrum(left, right, self.bound)
-        values = symmetric_eigenvalues(self.sketch.unsqueeze(0), f"{name}, sketch").cpu()
+        values = _eigenvalues(self.sketch, f"{name}, sketch").cpu()
         return Spectrum(left, right, self.bound, Sketched(values, len(left) * len(right)))
 
 
@@ -170,33 +170,30 @@ class Spectrum:
 
     def log_det(self, precision: float) -> float:
         """log det(H + precision I), in nats: by the sketch, or the product's, or its bound."""
-        return self.size * math.log(precision) + self._at(precision).volume
+        return self.size * math.log(precision) + self._volume(precision)
 
     def effective(self, precision: float) -> float:
         """sum_l l / (l + precision) over H's eigenvalues: the effective number (MacKay 1992), found as `log_det` is."""
-        return self._at(precision).effective
+        if (found := self._sketched(precision)) is not None:
+            return found.effective
+        if self.bound is not None and volume(self.bound, precision) < self._product_volume(precision):
+            return effective(self.bound, precision)
+        return sum(effective(part, precision) for part in self._products())
 
-    def _at(self, precision: float) -> Found:
-        found = None if self.sketch is None else self.sketch.at(precision)
-        if found is not None:
-            return found
-        product = _found(self._products(), precision)
-        if self.bound is None:
-            return product
-        bound = _found([self.bound], precision)
-        return bound if bound.volume < product.volume else product
+    def _volume(self, precision: float) -> float:
+        if (found := self._sketched(precision)) is not None:
+            return found.volume
+        product = self._product_volume(precision)
+        return product if self.bound is None else min(product, volume(self.bound, precision))
+
+    def _sketched(self, precision: float) -> Found | None:
+        return None if self.sketch is None else self.sketch.at(precision)
+
+    def _product_volume(self, precision: float) -> float:
+        return sum(volume(part, precision) for part in self._products())
 
     def _products(self) -> Iterator[Tensor]:
         left, right = (values[values > 0] for values in (self.left, self.right))
         rows = max(1, _CHUNK // max(1, len(right)))
         for chunk in left.split(rows):
             yield torch.outer(chunk, right)
-
-
-def _found(parts: Iterable[Tensor], precision: float) -> Found:
-    """Of eigenvalues that are given some at a time."""
-    volume = effective = 0.0
-    for values in parts:
-        volume += float(torch.log1p(values / precision).sum())
-        effective += float((values / (values + precision)).sum())
-    return Found(volume, effective)

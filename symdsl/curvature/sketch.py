@@ -12,6 +12,8 @@ import attrs
 import torch
 from torch import Tensor
 
+from symdsl.curvature.eigen import effective, volume
+
 _RESOLVED = 0.1
 """Least share of the sketch's dimensions that must be left over for it to tell of the block."""
 
@@ -104,7 +106,7 @@ class Sketched:
         """
         width = len(self.values)
         if width == self.size:
-            return Found(self._volume(precision), width * (1 - self._left(precision)))
+            return Found(volume(self.values, precision), effective(self.values, precision))
         low, high = _RESOLVED * precision, precision
         if self._precision(low) > precision:
             return None
@@ -112,9 +114,9 @@ class Sketched:
             middle = (low + high) / 2
             low, high = (middle, high) if self._precision(middle) < precision else (low, middle)
         left = self._left(high)
-        effective = width * (1 - left)
-        volume = self._volume(high) + width * math.log(left) - self.size * math.log1p(-effective / self.size)
-        return Found(volume, effective)
+        number = width * (1 - left)
+        folded = width * math.log(left) - self.size * math.log1p(-number / self.size)
+        return Found(volume(self.values, high) + folded, number)
 
     def _left(self, delta: float) -> float:
         """1 - d/w: the mean of delta / (l + delta) over the sketch's eigenvalues l."""
@@ -123,6 +125,3 @@ class Sketched:
     def _precision(self, delta: float) -> float:
         left = self._left(delta)
         return delta * (1 - len(self.values) * (1 - left) / self.size) / left
-
-    def _volume(self, delta: float) -> float:
-        return float(torch.log1p(self.values / delta).sum())
