@@ -1,10 +1,11 @@
-"""Effective numbers of parameters by KFAC, without and with its bound, by sketches, and of the Gauss-Newton block.
+"""Effective numbers of parameters by KFAC, without and with its bound, of the Gauss-Newton block, and of all tensors.
 
     python benchmarks/effective_numbers.py RUN --fisher 'mc(4)' --largest 2500
 
 Takes a finished run, as it was before training and as it is after, and the precisions it learned. The block of every
 tensor with at most `--largest` parameters is summed up from the gradients of single examples, which shares no code with
-the others and neglects nothing but the other tensors. All take their labels from the same kind of Fisher.
+the others and neglects nothing but the other tensors. The last number, by random projections of all gradients, does
+not neglect these. All take their labels from the same kind of Fisher.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import attrs
 import torch
@@ -29,7 +31,7 @@ from symdsl.runs import RunFolder
 
 @attrs.frozen
 class Row:
-    """One tensor: effective numbers by KFAC, bounded, by sketch and of the block, before training and after."""
+    """One tensor: effective numbers by KFAC, bounded, of the block and of all tensors, before training and after."""
 
     tensor: str
     size: int
@@ -55,11 +57,10 @@ def untrain(net: Network, initial: Network) -> None:
         parameter.data.copy_(weights[key])
 
 
-def kfac(
-    net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], bounded: bool = False, sketch: int = 0
+def fitted(
+    net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], **options: Any
 ) -> dict[str, float]:
-    laplace = symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions, bounded=bounded, sketch=sketch)
-    return laplace.effective_parameters()
+    return symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions, **options).effective_parameters()
 
 
 def block(net: Network, train: Examples, fisher: Fisher, key: str) -> Tensor:
@@ -98,13 +99,11 @@ def effective(matrix: Tensor, precision: float) -> float:
 def compared(
     net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], keys: list[str]
 ) -> dict[str, tuple[float, ...]]:
-    estimates = [
-        kfac(net, train, fisher, precisions),
-        kfac(net, train, fisher, precisions, bounded=True),
-        kfac(net, train, fisher, precisions, sketch=512),
-    ]
-    blocks = {key: block(net, train, parse_fisher(fisher), key) for key in keys}
-    return {key: (*(one[key] for one in estimates), effective(blocks[key], precisions[key])) for key in keys}
+    plain, bounded, together = (
+        fitted(net, train, fisher, precisions, **options) for options in ({}, {"bounded": True}, {"curvature": "full"})
+    )
+    blocks = {key: effective(block(net, train, parse_fisher(fisher), key), precisions[key]) for key in keys}
+    return {key: (plain[key], bounded[key], blocks[key], together[key]) for key in keys}
 
 
 def main() -> None:
@@ -122,7 +121,7 @@ def main() -> None:
     after = compared(net, train, arguments.fisher, precisions, keys)
     untrain(net, symdsl.compile(spec))
     before = compared(net, train, arguments.fisher, precisions, keys)
-    figures = "KFAC | bounded | sketch | block"
+    figures = "KFAC | bounded | block | all tensors"
     print(f"| tensor | parameters | precision | untrained: {figures} | trained: {figures} |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for key in keys:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from effective_numbers import learned_precisions
 
@@ -17,6 +18,11 @@ import symdsl
 from symdsl.runner.evaluate import learned_network
 from symdsl.runs import RunFolder
 
+CURVATURES: dict[str, dict[str, Any]] = {
+    "bounded": {"bounded": True},
+    "not bounded": {},
+    "all tensors": {"curvature": "full"},
+}
 FISHERS = ("mc(1)", "mc(10)", "signs(1)", "signs(10)")
 
 
@@ -28,12 +34,12 @@ def main() -> None:
     spec = symdsl.load(arguments.run / "spec.sym")
     folder = RunFolder.view(arguments.run)
     net, train, precisions = learned_network(folder, spec), symdsl.data.load(spec).train, learned_precisions(folder)
-    print("| fisher | seed | bounded: evidence | effective parameters | not bounded: evidence | effective parameters |")
-    print("|---|---|---|---|---|---|")
+    print(f"| fisher | seed | {' | '.join(f'{name}: evidence | effective parameters' for name in CURVATURES)} |")
+    print("|---|---|" + "---|---|" * len(CURVATURES))
     for fisher, seed in [("exact", 0)] + [(fisher, seed) for fisher in FISHERS for seed in arguments.seeds]:
         cells = []
-        for bounded in (True, False):
-            found = symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions, seed=seed, bounded=bounded)
+        for options in CURVATURES.values():
+            found = symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions, seed=seed, **options)
             effective = sum(found.effective_parameters().values())
             cells += [f"{-found.log_evidence() / found.examples:.4f}", f"{effective:.1f}"]
         print(f"| {fisher} | {seed} | {' | '.join(cells)} |", flush=True)

@@ -21,7 +21,8 @@ from torch import Tensor
 from torch.nn import functional
 
 from symdsl import nn, spec
-from symdsl.curvature import Categorical, MonteCarlo, estimate
+from symdsl.catalog.searches import PROJECTED_ROWS, PROJECTED_WIDTH
+from symdsl.curvature import Categorical, MonteCarlo, Signs, estimate, project
 from symdsl.curvature.eigen import symmetric_eigenvalues
 from symdsl.curvature.kronecker import LowRank
 from symdsl.lowering import compile
@@ -34,7 +35,10 @@ TRAINED, PASSED = 128, 512
 """Examples at a time in a search: of a training step, and of a pass for the curvature."""
 
 BOUNDED = 4096
-"""Examples of a pass with bounds."""
+"""Examples of a pass with bounds or projections."""
+
+UPDATES = 5
+"""Of the prior, in an evidence step."""
 
 Work = Callable[[], object]
 
@@ -186,7 +190,7 @@ def curvature() -> Iterator[Row]:
         net = compile(spec.load(shipped("specs/quadrant_digit.sym"), settings))
         yield factors(f"the pyramid of {name}", net, image(1, 16, PASSED).detach())
         yield factors(f"the pyramid of {name}", net, image(1, 16, BOUNDED).detach(), bounded=True)
-        yield factors(f"the pyramid of {name}", net, image(1, 16, BOUNDED).detach(), sketch=512)
+        yield projections(f"the pyramid of {name}", net, image(1, 16, BOUNDED).detach())
     lifted = compile(spec.load(shipped("specs/rotated_mnist.sym")))
     yield factors("rotated_mnist.sym", lifted, image(1, 32, PASSED).detach())
     few = LowRank(torch.randn(PASSED, 2048, generator=torch.Generator().manual_seed(0)))
@@ -199,14 +203,24 @@ def curvature() -> Iterator[Row]:
     )
 
 
-def factors(name: str, net: nn.Network, x: Tensor, bounded: bool = False, sketch: int = 0) -> Row:
+def factors(name: str, net: nn.Network, x: Tensor, bounded: bool = False) -> Row:
     """With what bounds the determinants, `x` should have so many examples that their group of 256 is a small part."""
     y, generator = torch.arange(len(x)) % 10, torch.Generator().manual_seed(0)
-    estimated = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator, PASSED)
-    ours = partial(estimated, bounded=bounded, sketch=sketch)
-    more = " and sketches" if sketch else " and bounds" if bounded else ""
-    bar = 0.0 if more else 1.5
+    ours = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator, PASSED, bounded=bounded)
+    more, bar = (" and bounds", 0.0) if bounded else ("", 1.5)
     return Row(f"factors{more} by mc(1), {name}", "training steps", ours, training(net, x, y), bar)
+
+
+def projections(name: str, net: nn.Network, x: Tensor) -> Row:
+    """What `laplace(full, fisher = signs(1))` asks of an evidence step: the pass, and five updates of the prior."""
+    y, generator = torch.arange(len(x)) % 10, torch.Generator().manual_seed(0)
+
+    def ours() -> None:
+        found = project(net, x, y, Categorical(), Signs(1), generator, PROJECTED_WIDTH, PROJECTED_ROWS).determinant()
+        for number in range(UPDATES):
+            found.effective(dict.fromkeys(found.sizes, 1.5**number))
+
+    return Row(f"projections by signs(1), {name}", "training steps", ours, training(net, x, y))
 
 
 def training(net: nn.Network, x: Tensor, y: Tensor) -> Work:
@@ -264,7 +278,7 @@ def main() -> None:
     torch.manual_seed(0)
     print(
         f"forward and backward of a batch of {BATCH}; curvature and training of {PASSED} examples, with bounds or "
-        f"sketches {BOUNDED}; {arguments.threads} threads, {arguments.rounds} rounds\n"
+        f"projections {BOUNDED}; {arguments.threads} threads, {arguments.rounds} rounds\n"
     )
     print("| ours | plain | ours ms | plain ms | ratio | bar |")
     print("|---|---|---|---|---|---|")

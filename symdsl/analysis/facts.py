@@ -273,22 +273,42 @@ class Fisher:
 
 
 @attrs.frozen
+class Kfac:
+    """A block of the Gauss-Newton matrix for every parameter tensor, by its Kronecker factors.
+
+    Attributes:
+        sharing: how weights used several times per example are treated: KFAC-expand or KFAC-reduce.
+        bounded: whether what single examples add bounds the determinants.
+    """
+
+    sharing: Literal["expand", "reduce"] = "expand"
+    bounded: bool = True
+
+
+@attrs.frozen
+class Full:
+    """The whole Gauss-Newton matrix, by random projections of single examples' gradients.
+
+    Attributes:
+        width: numbers that a gradient is projected to in each tensor that has more.
+        rows: rows that all examples' columns are projected to if there are more.
+    """
+
+    width: int
+    rows: int
+
+
+@attrs.frozen
 class Objective:
     """What the search maximises.
 
     Attributes:
         approximation: of the Gauss-Newton matrix.
-        sharing: how weights used several times per example are treated: KFAC-expand or KFAC-reduce.
         fisher: how the expectation over labels is taken.
-        bounded: whether what single examples add bounds the determinants.
-        sketch: dimensions of the random projections that determinants are taken from where they can tell; 0 for none.
     """
 
-    approximation: Literal["kfac"]
-    sharing: Literal["expand", "reduce"]
+    approximation: Kfac | Full
     fisher: Fisher
-    bounded: bool = True
-    sketch: int = 0
 
 
 @attrs.frozen

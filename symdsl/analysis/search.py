@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from symdsl.analysis.expressions import evaluate
-from symdsl.analysis.facts import Adam, Fisher, Mackay, Objective, Optimizer, Search
+from symdsl.analysis.facts import Adam, Fisher, Full, Kfac, Mackay, Objective, Optimizer, Search
 from symdsl.analysis.names import Scope, unique, unknown
 from symdsl.analysis.types import Bound, bind
 from symdsl.analysis.values import Given
@@ -47,13 +47,13 @@ def _arguments(bound: Bound) -> dict[str, Any]:
     return dict(bound.arguments)
 
 
+_APPROXIMATIONS: dict[str, type[Kfac] | type[Full]] = {"kfac": Kfac, "full": Full}
+
+
 def _objective(bound: Bound) -> Objective:
     arguments = _arguments(bound)
-    fisher = arguments["fisher"]
+    approximation, fisher = arguments["approximation"], arguments["fisher"]
     return Objective(
-        "kfac",
-        arguments["approximation"].arguments["sharing"],
+        _APPROXIMATIONS[approximation.name](**_arguments(approximation)),
         Fisher(fisher.name, fisher.arguments.get("samples", 0)),
-        arguments["approximation"].arguments["bounded"],
-        arguments["approximation"].arguments["sketch"],
     )

@@ -6,6 +6,11 @@ from symdsl.catalog.networks import PRECISION
 from symdsl.catalog.signatures import Choice, Parameter, Real, Signature, Switch, Variant, Whole
 
 _LARGEST = 10**9
+
+PROJECTED_WIDTH = 512
+PROJECTED_ROWS = 1024
+"""Dimensions of the projections of a full curvature, if nothing else is asked for."""
+
 _SCHEDULE = Parameter(
     "schedule", Choice(("cosine", "constant")), "cosine", "how the learning rate goes down over the run"
 )
@@ -39,19 +44,30 @@ _SHARING = Parameter(
     "sharing", Choice(("expand", "reduce")), "expand", "`reduce` sums the uses of a shared weight first"
 )
 _BOUNDED = Parameter("bounded", Switch(), True, "whether what single examples add bounds the determinants")
-_SKETCH = Parameter(
-    "sketch",
-    Whole(0, 4096),
-    0,
-    "dimensions of the random projections that determinants are taken from where they can tell; 0 for none",
+_WIDTH = Parameter(
+    "width",
+    Whole(1, 1 << 16),
+    PROJECTED_WIDTH,
+    "numbers that a gradient is projected to in tensors of more",
 )
-_KFAC = Variant((Signature("kfac", (_SHARING, _BOUNDED, _SKETCH), "Kronecker-factored Gauss-Newton curvature"),))
+_ROWS = Parameter(
+    "rows",
+    Whole(1, 1 << 16),
+    PROJECTED_ROWS,
+    "rows that all examples' columns are projected to, if more",
+)
+_APPROXIMATION = Variant(
+    (
+        Signature("kfac", (_SHARING, _BOUNDED), "a block for every tensor, by its Kronecker factors"),
+        Signature("full", (_WIDTH, _ROWS), "all tensors together, by random projections of gradients"),
+    )
+)
 _OBJECTIVE = Variant(
     (
         Signature(
             "laplace",
             (
-                Parameter("approximation", _KFAC, "kfac", "of the curvature"),
+                Parameter("approximation", _APPROXIMATION, "kfac", "of the curvature"),
                 Parameter("fisher", _FISHER, "mc", "how the expectation over labels is taken"),
             ),
             "the marginal likelihood, by Laplace's approximation",

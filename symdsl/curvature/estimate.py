@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import attrs
 import torch
 from torch import Tensor
@@ -11,10 +9,10 @@ from torch import Tensor
 from symdsl.curvature.eigen import symmetric_eigenvalues
 from symdsl.curvature.fisher import Fisher
 from symdsl.curvature.handlers import Factors, Sharing, handler_for
-from symdsl.curvature.kronecker import Factor, Kronecker, gram, plus
+from symdsl.curvature.kronecker import Blocks, Factor, Kronecker, plus
 from symdsl.curvature.likelihood import Likelihood
+from symdsl.curvature.passes import forward
 from symdsl.curvature.rows import Rows
-from symdsl.curvature.sketch import Sketch
 from symdsl.nn import Network, Use
 
 _TOGETHER = 256
@@ -37,6 +35,14 @@ class Curvature:
     examples: int
     outputs: int
 
+    def determinant(self) -> Blocks:
+        """Of all blocks and any prior, everything decomposed.
+
+        Raises:
+            NumericalError: eigenvalues that cannot be computed, with the parameter tensor's name.
+        """
+        return Blocks({key: block.spectrum(key) for key, block in self.blocks.items()})
+
 
 def estimate(
     net: Network,
@@ -48,7 +54,6 @@ def estimate(
     batch: int = 512,
     sharing: Sharing = "expand",
     bounded: bool = False,
-    sketch: int = 0,
 ) -> Curvature:
     """Estimates the block-diagonal Gauss-Newton matrix by KFAC.
 
@@ -63,8 +68,6 @@ def estimate(
         sharing: KFAC-expand or KFAC-reduce, for weights that are used several times per example.
         bounded: whether to keep what bounds the determinants of the blocks. The examples of which the network is least
             certain then come first, and are a group whose inner products all count.
-        sketch: dimensions to which the gradients of single examples are projected, for determinants that are not the
-            Kronecker product's; 0 for none. The projections are drawn from `generator`.
 
     Raises:
         TypeError: a parameter tensor has no handler, or its path did not record its use.
@@ -72,42 +75,24 @@ def estimate(
     left: dict[str, Factor] = {}
     right: dict[str, Factor] = {}
     bounds: dict[str, list[Tensor]] = {}
-    projections: dict[str, Sketch] = {}
-    sketches: dict[str, Factor] = {}
     loss = torch.zeros((), dtype=torch.float64, device=net.device)
     width = 0
-    for index, together in _batches(net, x, likelihood, batch, bounded):
-        inputs, targets = x[index].to(net.device), y[index].to(net.device)
-        uses: dict[str, Use] = {}
-        outputs = net(inputs, uses)
-        _check_complete(net, uses)
-        width = outputs.shape[1]
-        loss += likelihood.loss(outputs.detach(), targets)
-        for key, use in uses.items():
+    batches = _least_certain_together(net, x, likelihood, batch) if bounded else torch.arange(len(x)).split(batch)
+    for number, ahead in enumerate(forward(net, x, y, likelihood, batches)):
+        loss += ahead.loss
+        width = ahead.outputs.shape[1]
+        for key, use in ahead.uses.items():
             right[key] = plus(right.get(key), _right(use, sharing))
-        for gradients in _pulled_back(outputs, uses, fisher.columns(likelihood, outputs.detach(), generator)):
-            for key, use in uses.items():
-                found = gradients[id(use.output)]
+        for gradients in ahead.columns(likelihood, fisher, generator):
+            for key, use in ahead.uses.items():
+                found = gradients[key]
                 left[key] = plus(left.get(key), _left(use, sharing, found), use.scale**2 / len(x))
-                rows = handler_for(use.owner, use.tensor).rows
-                if rows is None:
-                    continue
-                if bounded:
-                    bounds.setdefault(key, []).append(_bound(key, use, rows, found, together))
-                if sketch:
-                    if key not in projections:
-                        projections[key] = Sketch(getattr(use.owner, use.tensor).numel(), sketch, generator)
-                    moment = _sketched(use, rows, found, projections[key])
-                    sketches[key] = plus(sketches.get(key), moment, use.scale**2)
+                handler = handler_for(use.owner, use.tensor)
+                if bounded and handler.rows is not None and not handler.whole:
+                    bounds.setdefault(key, []).append(_bound(key, use, handler.rows, found, number == 0))
     joined = {key: torch.cat(found) for key, found in bounds.items()}
-    blocks = {key: Kronecker(left[key], right[key], joined.get(key), sketches.get(key)) for key in right}
+    blocks = {key: Kronecker(left[key], right[key], joined.get(key)) for key in right}
     return Curvature(blocks, float(loss), len(x), width)
-
-
-def _check_complete(net: Network, uses: dict[str, Use]) -> None:
-    for key, parameter in net.tensors().items():
-        if parameter.requires_grad and key not in uses:
-            raise TypeError(f"the use of `{key}` was not recorded, so that it would have no curvature")
 
 
 @torch.no_grad()
@@ -120,22 +105,12 @@ def _left(use: Use, sharing: Sharing, gradients: Tensor) -> Factor:
     return _factors(use, sharing).left(use.owner, use.inputs, gradients)
 
 
-def _batches(
-    net: Network, x: Tensor, likelihood: Likelihood, batch: int, bounded: bool
-) -> Iterator[tuple[Tensor, bool]]:
-    """Indices of examples, a batch at a time, and whether these bound determinants as a group."""
-    order = _least_certain_first(net, x, likelihood, batch) if bounded else torch.arange(len(x), device=x.device)
-    group = min(_TOGETHER, len(x)) if bounded else 0
-    if group:
-        yield order[:group], True
-    for start in range(group, len(x), batch):
-        yield order[start : start + batch], False
-
-
 @torch.no_grad()
-def _least_certain_first(net: Network, x: Tensor, likelihood: Likelihood, batch: int) -> Tensor:
+def _least_certain_together(net: Network, x: Tensor, likelihood: Likelihood, batch: int) -> list[Tensor]:
+    """Indices of examples, a batch at a time; the first batch are those of which the network is least certain."""
     spread = torch.cat([likelihood.spread(net(inputs.to(net.device))) for inputs in x.split(batch)])
-    return torch.argsort(spread, descending=True, stable=True).to(x.device)
+    order = torch.argsort(spread, descending=True, stable=True).to(x.device)
+    return [order[:_TOGETHER], *(order[start : start + batch] for start in range(_TOGETHER, len(order), batch))]
 
 
 @torch.no_grad()
@@ -147,18 +122,5 @@ def _bound(key: str, use: Use, rows: Rows, gradients: Tensor, together: bool) ->
     return symmetric_eigenvalues(gram.unsqueeze(0), f"{key}, examples") * use.scale**2
 
 
-@torch.no_grad()
-def _sketched(use: Use, rows: Rows, gradients: Tensor, projection: Sketch) -> Tensor:
-    """Sum of the outer products of a batch's projected rows, `[w, w]`."""
-    return gram(projection(rows.parts(use.owner, use.inputs, gradients)))
-
-
 def _factors(use: Use, sharing: Sharing) -> Factors:
     return handler_for(use.owner, use.tensor).factors(sharing)
-
-
-def _pulled_back(outputs: Tensor, uses: dict[str, Use], columns: Iterator[Tensor]) -> Iterator[dict[int, Tensor]]:
-    targets = {id(use.output): use.output for use in uses.values()}
-    for column in columns:
-        gradients = torch.autograd.grad(outputs, list(targets.values()), column, retain_graph=True)
-        yield dict(zip(targets, gradients, strict=True))

@@ -20,6 +20,10 @@ class Fisher(Protocol):
         """Columns `[example, output]` whose outer products sum (in expectation) to Lambda."""
         ...
 
+    def number(self, outputs: int) -> int:
+        """How many columns there are of `outputs` outputs."""
+        ...
+
 
 @attrs.frozen
 class Exact:
@@ -28,6 +32,10 @@ class Exact:
     def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
         """See `Fisher.columns`."""
         return likelihood.columns(outputs)
+
+    def number(self, outputs: int) -> int:
+        """See `Fisher.number`."""
+        return outputs
 
 
 def _positive(instance: object, attribute: object, value: int) -> None:
@@ -50,6 +58,10 @@ class MonteCarlo:
         for _ in range(self.samples):
             yield likelihood.sampled_column(outputs, generator) * self.samples**-0.5
 
+    def number(self, outputs: int) -> int:
+        """See `Fisher.number`."""
+        return self.samples
+
 
 @attrs.frozen
 class Signs:
@@ -71,6 +83,10 @@ class Signs:
             signs = (2 * bits - 1).to(outputs.dtype) * self.samples**-0.5
             columns = zip(signs.T, likelihood.columns(outputs), strict=True)
             yield sum((sign.unsqueeze(1) * column for sign, column in columns), torch.zeros_like(outputs))
+
+    def number(self, outputs: int) -> int:
+        """See `Fisher.number`."""
+        return self.samples
 
 
 _SAMPLED: dict[str, type[MonteCarlo] | type[Signs]] = {"mc": MonteCarlo, "signs": Signs}

@@ -110,13 +110,15 @@ class Handler:
     Attributes:
         expand: right = sum_{n, r} a a^T, left = (1/R) sum_{n, r} g g^T.
         reduce: with a_n = sum_r a_r and g_n = sum_r g_r, right = (1/R) sum_n a_n a_n^T, left = (1/R) sum_n g_n g_n^T.
-        rows: of every example's gradient in the tensor. Without them the block's determinant is not bounded; an exact
-            one need not be.
+        rows: of every example's gradient in the tensor. Without them the block's determinant is not bounded, and the
+            tensor is not part of a matrix of all tensors.
+        whole: whether the factors are the whole block, whose determinant needs no bound.
     """
 
     expand: Factors
     reduce: Factors
     rows: Rows | None = None
+    whole: bool = False
 
     @classmethod
     def unshared(
@@ -136,10 +138,11 @@ class Handler:
         Args:
             jacobian: `(owner, inputs, gradients) -> [n, parameter]`: the gradient of every example in the tensor.
         """
-        return cls.unshared(
+        factors = Factors(
             right=lambda owner, inputs: inputs.new_full((1, 1, 1), len(inputs)),
             left=lambda owner, inputs, gradients: outer_block(jacobian(owner, inputs, gradients)),
         )
+        return cls(factors, factors, Rows.formed(jacobian), whole=True)
 
     def factors(self, sharing: Sharing) -> Factors:
         """The factors under one way of treating shared weights."""
@@ -172,9 +175,7 @@ HANDLERS: dict[type[nn.Module], dict[str, Handler]] = {
         "w": Handler.unshared(
             right=lambda path, inputs: fully_connected_inputs(inputs),
             left=lambda path, inputs, gradients: fully_connected_gradients(gradients),
-            rows=Rows.slotted(
-                lambda path, inputs, gradients: (inputs.flatten(1).unsqueeze(1), gradients.flatten(1).unsqueeze(1))
-            ),
+            rows=Rows.once(lambda path, inputs, gradients: (inputs.flatten(1), gradients.flatten(1))),
         )
     },
     Conv: {

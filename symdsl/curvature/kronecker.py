@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import attrs
 import torch
 from torch import Tensor
 
 from symdsl.curvature.eigen import CHEAP_SIDE, effective, symmetric_eigenvalues, volume
-from symdsl.curvature.sketch import Found, Sketched
 
 _CHUNK = 1 << 22
 
@@ -96,13 +95,11 @@ class Kronecker:
         input: input factor A, summed over examples and uses.
         bound: eigenvalues of the Gram matrices of groups of the rows whose outer products sum to what the product
             approximates, float64 `[row]`, if they are known; a row that is a group of its own has its squared norm.
-        sketch: `[w, w]`, the sketch of that sum, if it was formed.
     """
 
     output: Factor
     input: Factor
     bound: Tensor | None = None
-    sketch: Factor | None = None
 
     @property
     def left(self) -> Tensor:
@@ -119,7 +116,7 @@ class Kronecker:
         return torch.kron(torch.block_diag(*self.left), torch.block_diag(*self.right))
 
     def spectrum(self, name: str) -> Spectrum:
-        """Eigenvalues of both factors, and of the sketch.
+        """Eigenvalues of both factors.
 
         Args:
             name: of the parameter tensor, for the message of an error.
@@ -129,10 +126,7 @@ class Kronecker:
         """
         left = _eigenvalues(self.output, f"{name}, output factor")
         right = _eigenvalues(self.input, f"{name}, input factor")
-        if self.sketch is None:
-            return Spectrum(left, right, self.bound)
-        values = _eigenvalues(self.sketch, f"{name}, sketch").cpu()
-        return Spectrum(left, right, self.bound, Sketched(values, len(left) * len(right)))
+        return Spectrum(left, right, self.bound)
 
 
 @attrs.frozen(eq=False)
@@ -143,51 +137,37 @@ class Spectrum:
     them, log det(H + d I) <= P log d + sum_i log(1 + b_i / d), by Fischer's inequality (Hadamard's, for groups of one).
     Where the product exceeds this bound, the bound is nearer to H, and both quantities below are the bound's. With few
     rows of any size, as in a network that fits all examples but some, a product of two sums over all rows has far too
-    high a rank. Where H was sketched, and the sketch is large enough to tell, both quantities are the sketch's.
+    high a rank.
 
     Attributes:
         left: eigenvalues of the left factor, float64 `[l]`, none negative.
         right: eigenvalues of the right factor, float64 `[r]`, none negative.
         bound: b, float64 `[row]`, none negative, if known.
-        sketch: spectrum of the sketch of H, if there is one.
     """
 
     left: Tensor
     right: Tensor
     bound: Tensor | None = None
-    sketch: Sketched | None = None
 
     @property
     def size(self) -> int:
         """Number of eigenvalues, which is the number of parameters."""
         return len(self.left) * len(self.right)
 
-    def scaled(self, factor: float) -> Spectrum:
-        """The spectrum of `factor` times the matrix."""
-        bound = None if self.bound is None else self.bound * factor
-        sketch = None if self.sketch is None else self.sketch.scaled(factor)
-        return Spectrum(self.left * factor, self.right, bound, sketch)
-
     def log_det(self, precision: float) -> float:
-        """log det(H + precision I), in nats: by the sketch, or the product's, or its bound."""
-        return self.size * math.log(precision) + self._volume(precision)
+        """log det(H + precision I), in nats: the product's, or its bound."""
+        return self.size * math.log(precision) + self.volume(precision)
 
-    def effective(self, precision: float) -> float:
-        """sum_l l / (l + precision) over H's eigenvalues: the effective number (MacKay 1992), found as `log_det` is."""
-        if (found := self._sketched(precision)) is not None:
-            return found.effective
-        if self.bound is not None and volume(self.bound, precision) < self._product_volume(precision):
-            return effective(self.bound, precision)
-        return sum(effective(part, precision) for part in self._products())
-
-    def _volume(self, precision: float) -> float:
-        if (found := self._sketched(precision)) is not None:
-            return found.volume
+    def volume(self, precision: float) -> float:
+        """log det(I + H / precision), in nats: the product's, or its bound."""
         product = self._product_volume(precision)
         return product if self.bound is None else min(product, volume(self.bound, precision))
 
-    def _sketched(self, precision: float) -> Found | None:
-        return None if self.sketch is None else self.sketch.at(precision)
+    def effective(self, precision: float) -> float:
+        """sum_l l / (l + precision) over H's eigenvalues: the effective number (MacKay 1992), found as `volume` is."""
+        if self.bound is not None and volume(self.bound, precision) < self._product_volume(precision):
+            return effective(self.bound, precision)
+        return sum(effective(part, precision) for part in self._products())
 
     def _product_volume(self, precision: float) -> float:
         return sum(volume(part, precision) for part in self._products())
@@ -197,3 +177,27 @@ class Spectrum:
         rows = max(1, _CHUNK // max(1, len(right)))
         for chunk in left.split(rows):
             yield torch.outer(chunk, right)
+
+
+@attrs.frozen(eq=False)
+class Blocks:
+    """The Gauss-Newton matrix without what it has between different tensors.
+
+    Attributes:
+        spectra: of every tensor's block.
+    """
+
+    spectra: Mapping[str, Spectrum]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Parameters of every tensor."""
+        return {key: spectrum.size for key, spectrum in self.spectra.items()}
+
+    def volume(self, precisions: Mapping[str, float]) -> float:
+        """log det(I + D^-1/2 H D^-1/2), D the precisions of all parameters, in nats."""
+        return math.fsum(spectrum.volume(precisions[key]) for key, spectrum in self.spectra.items())
+
+    def effective(self, precisions: Mapping[str, float]) -> dict[str, float]:
+        """The effective number of parameters of every tensor."""
+        return {key: spectrum.effective(precisions[key]) for key, spectrum in self.spectra.items()}

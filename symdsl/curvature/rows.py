@@ -41,11 +41,13 @@ class Rows:
         gram: their inner products, `[n, n]`.
         parts: the rows themselves, `[n, column]` of some columns at a time: every element of the tensor once, in an
             order that is the same for every batch.
+        outer: of a tensor used once per example, whose rows are outer products g a^T: a `[n, read]` and g `[n, given]`.
     """
 
     squares: Formed
     gram: Formed
     parts: Parts
+    outer: Uses | None = None
 
     @classmethod
     def formed(cls, rows: Formed) -> Rows:
@@ -127,6 +129,21 @@ class Rows:
                     yield (few.unsqueeze(3) * a_some.unsqueeze(2)).flatten(1)
 
         return cls(squares, gram, parts)
+
+    @classmethod
+    def once(cls, uses: Uses) -> Rows:
+        """Of a tensor that is used once per example.
+
+        Args:
+            uses: `(owner, inputs, gradients)` gives what the use reads, `[n, read]`, and the gradient in what it gives,
+                `[n, given]`.
+        """
+
+        def slotted(owner: Any, inputs: Tensor, gradients: Tensor) -> tuple[Tensor, Tensor]:
+            a, g = uses(owner, inputs, gradients)
+            return a.unsqueeze(1), g.unsqueeze(1)
+
+        return attrs.evolve(cls.slotted(slotted), outer=uses)
 
 
 def _gram(rows: Tensor) -> Tensor:

@@ -1,23 +1,12 @@
-"""Sketches: random projections of rows, and the determinant of a large block from the spectrum of its small sketch.
-
-Knows no layer.
-"""
+"""Random projections of rows. Knows no layer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 
-import attrs
 import torch
 from torch import Tensor
-
-from symdsl.curvature.eigen import effective, volume
-
-_RESOLVED = 0.1
-"""Least share of the sketch's dimensions that must be left over for it to tell of the block."""
-
-_HALVINGS = 40
 
 
 class Sketch:
@@ -56,72 +45,34 @@ class Sketch:
             raise ValueError(f"rows of {start} numbers, for a sketch of {len(self._sums)}")
         return sums
 
-
-@attrs.frozen
-class Found:
-    """What a spectrum says at one precision.
-
-    Attributes:
-        volume: log det(I + H / precision), in nats.
-        effective: the effective number of parameters.
-    """
-
-    volume: float
-    effective: float
+    def add(self, total: Tensor, start: int, rows: Tensor) -> None:
+        """Adds rows `[n, column]`, from the `start`-th of P on, to the sums of P rows: `total`, `[width, column]`."""
+        some = slice(start, start + len(rows))
+        if self._whole:
+            total[some] += rows
+        else:
+            total.index_add_(0, self._sums[some], rows * self._signs[some, None].to(rows.dtype))
 
 
-@attrs.frozen(eq=False)
-class Sketched:
-    """The spectrum of a block's sketch, and by it the block's own determinant.
+class OuterSketch:
+    """A random projection of outer products g a^T, which are never formed, to `width` numbers.
 
-    The sketch `S^T H S` of the block H of P parameters, S of w orthogonal columns, has itself too small a determinant:
-    its w directions share what H has in P. With d(delta) its effective number at delta, that of H is the same at
-
-        precision = delta (1 - d/P) / (1 - d/w),
-
-    from which the volume follows by integration, as `d volume / d log precision = -effective` for both:
-
-        log det(I + H/precision) = log det(I + S^T H S/delta) + w log(1 - d/w) - P log(1 - d/P).
-
-    Both become exact as P and w grow in proportion (free compression; LeJeune et al. 2022, "Asymptotics of the sketched
-    pseudoinverse"), and are exact for w = P.
+    Each is a sum of g with random signs times a sum of a with random signs. Inner products are kept in the mean, but
+    less evenly than by a `Sketch`, whose price is that of every element of the outer product.
 
     Attributes:
-        values: eigenvalues of the sketch, float64 `[w]`, none negative.
-        size: P.
+        width: numbers that are left.
     """
 
-    values: Tensor
-    size: int
+    def __init__(self, given: int, read: int, width: int, generator: torch.Generator) -> None:
+        """Draws the projection for g of `given` and a of `read` numbers on the generator's device."""
+        self.width = width
+        self._given, self._read = (
+            torch.randint(0, 2, (size, width), generator=generator, device=generator.device) * 2.0 - 1.0
+            for size in (given, read)
+        )
 
-    def scaled(self, factor: float) -> Sketched:
-        """The sketch of `factor` times the block."""
-        return Sketched(self.values * factor, self.size)
-
-    def at(self, precision: float) -> Found | None:
-        """Volume and effective number of the block, or None if the sketch is too small to tell.
-
-        That is where nearly all of its dimensions count: a block of more effective parameters than it has dimensions
-        cannot be told from one of many more.
-        """
-        width = len(self.values)
-        if width == self.size:
-            return Found(volume(self.values, precision), effective(self.values, precision))
-        low, high = _RESOLVED * precision, precision
-        if self._precision(low) > precision:
-            return None
-        for _ in range(_HALVINGS):
-            middle = (low + high) / 2
-            low, high = (middle, high) if self._precision(middle) < precision else (low, middle)
-        left = self._left(high)
-        number = width * (1 - left)
-        folded = width * math.log(left) - self.size * math.log1p(-number / self.size)
-        return Found(volume(self.values, high) + folded, number)
-
-    def _left(self, delta: float) -> float:
-        """1 - d/w: the mean of delta / (l + delta) over the sketch's eigenvalues l."""
-        return float((delta / (self.values + delta)).mean())
-
-    def _precision(self, delta: float) -> float:
-        left = self._left(delta)
-        return delta * (1 - len(self.values) * (1 - left) / self.size) / left
+    def __call__(self, a: Tensor, g: Tensor) -> Tensor:
+        """Of a `[n, read]` and g `[n, given]`: `[n, width]`."""
+        product: Tensor = (g @ self._given.to(g.dtype)) * (a @ self._read.to(a.dtype)) * self.width**-0.5
+        return product

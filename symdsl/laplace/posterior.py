@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 import torch
 
-from symdsl.curvature import Curvature, Fisher, Likelihood, Spectrum, estimate
+from symdsl.catalog.searches import PROJECTED_ROWS, PROJECTED_WIDTH
+from symdsl.curvature import Curvature, Fisher, Likelihood, Projection, estimate, project
 from symdsl.curvature.fisher import parse_fisher
 from symdsl.curvature.handlers import Sharing
 from symdsl.curvature.likelihood import likelihood_of
@@ -20,7 +21,24 @@ if TYPE_CHECKING:
 
 
 SHARINGS: dict[str, Sharing] = {"kfac-expand": "expand", "kfac-reduce": "reduce"}
-"""How each curvature treats weights that are used several times per example."""
+"""How KFAC treats weights that are used several times per example, by the name of a curvature."""
+
+
+class Determinant(Protocol):
+    """The Gauss-Newton matrix H at unit noise, as far as the evidence asks for it; D holds all precisions."""
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """Parameters of every tensor."""
+        ...
+
+    def volume(self, precisions: Mapping[str, float]) -> float:
+        """log det(I + D^-1/2 H D^-1/2), in nats."""
+        ...
+
+    def effective(self, precisions: Mapping[str, float]) -> dict[str, float]:
+        """Effective number of parameters of every tensor: minus the slopes of the volume in its log precision."""
+        ...
 
 
 @attrs.frozen(eq=False)
@@ -30,7 +48,7 @@ class Laplace:
     Attributes:
         precisions: the precision of each parameter tensor's prior.
         noise: variance of the Gaussian likelihood; 1 for classification.
-        spectra: eigenvalues of each Gauss-Newton block at unit noise.
+        determinant: of the Gauss-Newton matrix at unit noise.
         squared_norms: `||theta_k||^2` of each tensor.
         likelihood: of the targets.
         loss: the likelihood's loss, summed over examples.
@@ -40,7 +58,7 @@ class Laplace:
 
     precisions: Mapping[str, float]
     noise: float
-    spectra: Mapping[str, Spectrum]
+    determinant: Determinant
     squared_norms: Mapping[str, float]
     likelihood: Likelihood
     loss: float
@@ -52,7 +70,7 @@ class Laplace:
         return -self.likelihood.nll(self.loss, self.examples, self.outputs, self.noise)
 
     def log_evidence(self, precisions: Mapping[str, float] | None = None) -> float:
-        """log p(D | eta) ~= log p(D | theta) + 1/2 sum_k [P_k log d_k - d_k ||theta_k||^2 - log det(H_k + d_k I)].
+        """log p(D | eta) ~= log p(D | theta) - 1/2 sum_k d_k ||theta_k||^2 - 1/2 log det(I + D^-1/2 H D^-1/2).
 
         Args:
             precisions: to use instead of `self.precisions`; one per tensor.
@@ -61,25 +79,21 @@ class Laplace:
             ValueError: `precisions` has other keys than `self.precisions`, or one that is not positive.
         """
         at = self if precisions is None else self.with_precisions(precisions)
-        terms = (at._log_prior_volume(key) for key in at.spectra)
-        return self.log_likelihood() + 0.5 * math.fsum(terms)
+        penalties = (at.precisions[key] * at.squared_norms[key] for key in at.precisions)
+        return at.log_likelihood() - 0.5 * (math.fsum(penalties) + at.determinant.volume(at._at_unit_noise()))
 
-    def _log_prior_volume(self, key: str) -> float:
-        precision, spectrum = self.precisions[key], self._spectrum(key)
-        fit = spectrum.size * math.log(precision) - precision * self.squared_norms[key]
-        return fit - spectrum.log_det(precision)
-
-    def _spectrum(self, key: str) -> Spectrum:
-        return self.spectra[key] if self.noise == 1.0 else self.spectra[key].scaled(1 / self.noise)
+    def _at_unit_noise(self) -> dict[str, float]:
+        """Precisions under which H at unit noise counts as H / noise does under those of the prior."""
+        return {key: precision * self.noise for key, precision in self.precisions.items()}
 
     def effective_parameters(self) -> dict[str, float]:
-        """gamma_k = sum_l l / (l + delta_k) of each tensor: between 0 and its number of parameters."""
-        return {key: self._spectrum(key).effective(self.precisions[key]) for key in self.spectra}
+        """gamma_k of each tensor, between 0 and its number of parameters: by blocks, sum_l l / (l + delta_k)."""
+        return self.determinant.effective(self._at_unit_noise())
 
     def gradient(self) -> dict[str, float]:
         """d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, closed form."""
         effective = self.effective_parameters()
-        return {key: 0.5 * (effective[key] - self.precisions[key] * self.squared_norms[key]) for key in self.spectra}
+        return {key: 0.5 * (effective[key] - self.precisions[key] * self.squared_norms[key]) for key in effective}
 
     def fitted_noise(self) -> float:
         """MacKay's fixed point of the noise variance: squared error / (numbers observed - effective parameters)."""
@@ -92,8 +106,8 @@ class Laplace:
         Raises:
             ValueError: `precisions` has other keys than `self.precisions`, or one that is not positive.
         """
-        if precisions.keys() != self.spectra.keys():
-            wrong = ", ".join(sorted(precisions.keys() ^ self.spectra.keys()))
+        if precisions.keys() != self.precisions.keys():
+            wrong = ", ".join(sorted(precisions.keys() ^ self.precisions.keys()))
             raise ValueError(f"`precisions` must have one entry per parameter tensor; missing or unknown: {wrong}")
         for key, value in precisions.items():
             if not 0 < value < math.inf:
@@ -102,20 +116,24 @@ class Laplace:
 
 
 def from_curvature(
-    net: Network, curvature: Curvature, likelihood: Likelihood, precisions: Mapping[str, float], noise: float
+    net: Network,
+    curvature: Curvature | Projection,
+    likelihood: Likelihood,
+    precisions: Mapping[str, float],
+    noise: float,
 ) -> Laplace:
     """Decomposes the curvature of `net` once, for every prior to come.
 
     Raises:
         NumericalError: eigenvalues that cannot be computed, with the parameter tensor's name.
     """
-    parameters = net.tensors()
-    norms = torch.stack([parameters[key].detach().double().square().sum() for key in curvature.blocks]).tolist()
+    parameters, determinant = net.tensors(), curvature.determinant()
+    norms = torch.stack([parameters[key].detach().double().square().sum() for key in determinant.sizes]).tolist()
     return Laplace(
-        precisions={key: precisions[key] for key in curvature.blocks},
+        precisions={key: precisions[key] for key in determinant.sizes},
         noise=noise,
-        spectra={key: block.spectrum(key) for key, block in curvature.blocks.items()},
-        squared_norms=dict(zip(curvature.blocks, norms, strict=True)),
+        determinant=determinant,
+        squared_norms=dict(zip(determinant.sizes, norms, strict=True)),
         likelihood=likelihood,
         loss=curvature.loss,
         examples=curvature.examples,
@@ -133,7 +151,8 @@ def fit(
     seed: int = 0,
     batch: int = 512,
     bounded: bool = False,
-    sketch: int = 0,
+    width: int = PROJECTED_WIDTH,
+    rows: int = PROJECTED_ROWS,
 ) -> Laplace:
     """Laplace approximation of a network at its present parameters.
 
@@ -141,39 +160,38 @@ def fit(
         net: a network made by `symdsl.compile`.
         examples: training data, tensors `x` `[N, channel, row, column]` and `y`; real-valued `y` means a Gaussian
             likelihood, whole-valued `y` a categorical one.
-        curvature: `kfac-expand` or `kfac-reduce`.
+        curvature: `kfac-expand` or `kfac-reduce`, a block for every tensor by its Kronecker factors, or `full`, all
+            tensors together by random projections of single examples' gradients.
         fisher: `exact`, `mc(m)`, `signs(m)`, or a `Fisher`.
         precisions: prior precisions by key of `net.tensors()`; 1 for those left out.
         noise: variance of the Gaussian likelihood.
-        seed: of drawn labels, for `mc(m)`, and of random signs, for `signs(m)`.
+        seed: of drawn labels, for `mc(m)`, of random signs, for `signs(m)`, and of projections, for `full`.
         batch: examples at a time.
-        bounded: whether what single examples add bounds the determinants, as in a search unless it says otherwise.
-        sketch: dimensions of the random projections that determinants are taken from where they can tell; 0 for none.
+        bounded: of `kfac`: whether what single examples add bounds the determinants, as in a search by default.
+        width: of `full`: numbers that a gradient is projected to in each tensor that has more.
+        rows: of `full`: rows that all examples' columns are projected to if there are more.
 
     Raises:
-        ValueError: an unknown `curvature`, `fisher` or key of `precisions`, or a negative `sketch`.
-        NumericalError: eigenvalues that cannot be computed.
+        ValueError: an unknown `curvature`, `fisher` or key of `precisions`, or a `width` or `rows` below 1.
+        TypeError: with `full`, a tensor of a kind that does not give the gradients of single examples.
+        NumericalError: eigenvalues that cannot be computed, or gradients that are not finite.
     """
-    if curvature not in SHARINGS:
-        raise ValueError(f'`curvature` (="{curvature}") must be one of {", ".join(SHARINGS)}')
-    if sketch < 0:
-        raise ValueError(f"`sketch` (={sketch}) must be at least 0")
+    if curvature not in {*SHARINGS, "full"}:
+        raise ValueError(f'`curvature` (="{curvature}") must be one of {", ".join(SHARINGS)}, full')
+    for name, number in (("width", width), ("rows", rows)):
+        if number < 1:
+            raise ValueError(f"`{name}` (={number}) must be at least 1")
     parameters = net.tensors()
     given = dict(precisions or {})
     if unknown := given.keys() - parameters.keys():
         raise ValueError(f"`precisions` names parameters the network does not have: {', '.join(sorted(unknown))}")
     likelihood = likelihood_of(examples.y)
     y = examples.y.unsqueeze(1) if likelihood.has_noise and examples.y.ndim == 1 else examples.y
-    estimated = estimate(
-        net,
-        examples.x,
-        y.to(examples.x.device),
-        likelihood,
-        parse_fisher(fisher) if isinstance(fisher, str) else fisher,
-        torch.Generator(net.device).manual_seed(seed),
-        batch,
-        SHARINGS[curvature],
-        bounded,
-        sketch,
+    source = parse_fisher(fisher) if isinstance(fisher, str) else fisher
+    drawn, targets = torch.Generator(net.device).manual_seed(seed), y.to(examples.x.device)
+    estimated = (
+        project(net, examples.x, targets, likelihood, source, drawn, width, rows, batch)
+        if curvature == "full"
+        else estimate(net, examples.x, targets, likelihood, source, drawn, batch, SHARINGS[curvature], bounded)
     )
     return from_curvature(net, estimated, likelihood, dict.fromkeys(parameters, 1.0) | given, noise)

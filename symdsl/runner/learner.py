@@ -10,9 +10,9 @@ import attrs
 import torch
 from torch import Tensor
 
-from symdsl.analysis.facts import Adam, Candidate, Facts, Layer, Mackay, Prior, Search
+from symdsl.analysis.facts import Adam, Candidate, Facts, Full, Kfac, Layer, Mackay, Prior, Search
 from symdsl.analysis.symmetry import breaks, elements_broken
-from symdsl.curvature import Likelihood, estimate
+from symdsl.curvature import Curvature, Fisher, Likelihood, Projection, estimate, project
 from symdsl.curvature.fisher import fisher_of
 from symdsl.curvature.likelihood import LIKELIHOODS
 from symdsl.data import Augmentation, Dataset, Examples
@@ -236,20 +236,16 @@ class Learner:
         fisher = fisher_of(objective.fisher.kind, objective.fisher.samples)
         self.net.eval()
         try:
-            curvature = estimate(
-                self.net,
-                self.train.x,
-                self.train.y,
-                self.likelihood,
-                fisher,
-                generator,
-                sharing=objective.sharing,
-                bounded=objective.bounded,
-                sketch=objective.sketch,
-            )
+            curvature = self._curvature(objective.approximation, fisher, generator)
             return from_curvature(self.net, curvature, self.likelihood, self.precisions, self.noise)
         except NumericalError as error:
             raise NumericalError(f"{error}, after epoch {self.epoch}") from None
+
+    def _curvature(self, approximation: Kfac | Full, fisher: Fisher, drawn: torch.Generator) -> Curvature | Projection:
+        given = (self.net, self.train.x, self.train.y, self.likelihood, fisher, drawn)
+        if isinstance(approximation, Full):
+            return project(*given, width=approximation.width, rows=approximation.rows)
+        return estimate(*given, sharing=approximation.sharing, bounded=approximation.bounded)
 
     def evidence_step(self) -> tuple[Laplace, list[str]]:
         """Moves the priors up the evidence at fixed parameters and fixed curvature, then switches dead paths off.

@@ -13,6 +13,8 @@ from symdsl.analysis.facts import (
     Candidate,
     FactorSize,
     Fisher,
+    Full,
+    Kfac,
     Layer,
     Mackay,
     Node,
@@ -263,7 +265,7 @@ def test_letters_that_mean_something_elsewhere_match_themselves() -> None:
 
 
 DEFAULT = Search(
-    objective=Objective("kfac", "expand", Fisher("mc", 1)),
+    objective=Objective(Kfac("expand"), Fisher("mc", 1)),
     epochs=60,
     burnin=0,
     every=3,
@@ -303,7 +305,7 @@ def test_every_key_of_a_search() -> None:
         }}"""
     ).facts.search
     assert search == Search(
-        objective=Objective("kfac", "expand", Fisher("exact")),
+        objective=Objective(Kfac("expand"), Fisher("exact")),
         epochs=7,
         burnin=1,
         every=2,
@@ -324,6 +326,20 @@ def test_every_key_of_a_search() -> None:
 def test_how_many_columns_are_sampled(written: str, fisher: Fisher) -> None:
     text = f"data digits\n{NETWORK}\nsearch {{ objective = laplace(fisher = {written}) }}"
     assert parse(text).facts.search.objective.fisher == fisher
+
+
+@pytest.mark.parametrize(
+    ("written", "approximation"),
+    [
+        ("kfac", Kfac()),
+        ("kfac(reduce, bounded = false)", Kfac("reduce", bounded=False)),
+        ("full", Full(512, 1024)),
+        ("full(rows = 8, width = 9)", Full(9, 8)),
+    ],
+)
+def test_how_the_curvature_is_approximated(written: str, approximation: Kfac | Full) -> None:
+    text = f"data digits\n{NETWORK}\nsearch {{ objective = laplace({written}) }}"
+    assert parse(text).facts.search.objective.approximation == approximation
 
 
 # kinds and their pages

@@ -1,6 +1,7 @@
 import sys
 from types import SimpleNamespace
 
+import attrs
 import pytest
 import torch
 import torch.utils.flop_counter
@@ -10,9 +11,10 @@ from oracles.dense import dense_factors, dense_ggn, rows
 from oracles.naive import Naive
 from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
-from symdsl.curvature import Categorical, Exact, Gaussian, MonteCarlo, Signs, estimate
+from symdsl.curvature import Categorical, Exact, Gaussian, MonteCarlo, Signs, estimate, project
 from symdsl.curvature.handlers import HANDLERS, handler_for
 from symdsl.curvature.rows import Rows, Sizes
+from symdsl.nn import Conv
 
 FC, FFC, CONV = candidate("FC"), candidate("F-FC"), candidate("CONV")
 GCONV, POINTWISE = candidate("GCONV"), candidate("GCONV", factor="pointwise")
@@ -418,40 +420,52 @@ def test_there_is_a_number_for_every_example_and_column_if_a_bound_is_asked_for(
 
 @pytest.mark.parametrize("columns", [5, 1 << 20], ids=["a few columns at a time", "all at once"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_a_sketch_that_holds_all_parameters_is_the_block_of_the_gradients_of_single_examples(
-    name, columns, monkeypatch
-):
+def test_without_a_projection_what_is_projected_are_the_gradients_of_single_examples(name, columns, monkeypatch):
     monkeypatch.setattr(sys.modules["symdsl.curvature.rows"], "_COLUMNS", columns)
     nodes, net = network(name)
-    x = images(nodes, 3)
+    x, y = images(nodes, 3), torch.zeros(3).long()
     names = {id(parameter): module for module, parameter in net.named_parameters()}
-    y, generator = torch.zeros(3).long(), torch.Generator()
-    found = estimate(net, x, y, Categorical(), Exact(), generator, batch=2, sketch=1 << 20).blocks
-    for key, block in found.items():
-        if is_whole(key):
-            assert block.sketch is None
-            continue
+    found = project(net, x, y, Categorical(), Exact(), torch.Generator(), 1 << 20, 1 << 20)
+    assert found.parts.keys() == net.tensors().keys()
+    for key, part in found.parts.items():
         gradients = [rows(net, names[id(net.tensors()[key])], x, c) for c in Categorical().columns(net(x).detach())]
         expected = torch.cat(gradients)
-        assert block.sketch.shape == (expected.shape[1], expected.shape[1])
-        grams = expected @ expected.T, block.sketch
-        largest = min(len(one) for one in grams)
-        values = [torch.linalg.eigvalsh(one).flip(0)[:largest] for one in grams]
-        assert_same(values[0], values[1], 1e-9)
+        assert part.size == expected.shape[1]
+        assert part.rows.shape == expected.shape
+        assert_same(part.rows @ part.rows.T, expected @ expected.T, 1e-9)
 
 
-def test_a_sketch_is_formed_if_it_is_asked_for_and_the_same_whatever_the_batch():
+def test_projections_are_of_the_size_asked_for_and_the_same_for_the_same_draw():
     nodes, net = network("mixed")
     x, y = images(nodes, 5), torch.zeros(5).long()
-    plain = estimate(net, x, y, Categorical(), Exact(), torch.Generator()).blocks
-    assert {block.sketch for block in plain.values()} == {None}
     first, second = (
-        estimate(net, x, y, Categorical(), Exact(), torch.Generator().manual_seed(0), batch, sketch=7).blocks
-        for batch in (2, 512)
+        project(net, x, y, Categorical(), MonteCarlo(2), torch.Generator().manual_seed(0), 7, 4) for _ in range(2)
     )
-    for key, block in first.items():
-        assert_same(block.left, plain[key].left)
-        if is_whole(key):
-            continue
-        assert block.sketch.shape[0] == block.sketch.shape[1] <= 7
-        assert_same(block.sketch, second[key].sketch)
+    assert first.rows == 10
+    for key, part in first.parts.items():
+        assert part.rows.shape[0] <= 4
+        assert part.rows.shape[1] <= 7
+        assert torch.equal(part.rows, second.parts[key].rows)
+
+
+def test_large_outer_products_are_projected_without_being_formed(monkeypatch):
+    nodes, net = network("fc")
+    x, y = images(nodes, 6), torch.zeros(6).long()
+
+    def found():
+        return project(net, x, y, Categorical(), Exact(), torch.Generator().manual_seed(0), 4096, 1 << 20).parts
+
+    whole = found()
+    monkeypatch.setattr(sys.modules["symdsl.curvature.project"], "_LARGE", 1)
+    for key, part in found().items():
+        assert part.size == whole[key].size
+        assert part.rows.shape[1] == (part.size if is_whole(key) else 4096)
+        expected = whole[key].rows @ whole[key].rows.T
+        assert (part.rows @ part.rows.T - expected).norm() < 0.15 * expected.norm(), key
+
+
+def test_a_kind_that_gives_no_gradients_of_single_examples_is_named(monkeypatch):
+    nodes, net = network("mixed")
+    monkeypatch.setitem(HANDLERS[Conv], "w", attrs.evolve(HANDLERS[Conv]["w"], rows=None))
+    with pytest.raises(TypeError, match=r"the handler of `l\d\.CONV\.w` gives no rows"):
+        project(net, images(nodes, 2), torch.zeros(2).long(), Categorical(), Exact(), torch.Generator(), 7, 4)

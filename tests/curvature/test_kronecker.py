@@ -5,7 +5,6 @@ import torch
 
 from oracles.comparison import assert_same
 from symdsl.curvature.kronecker import Kronecker, LowRank, Spectrum, gram, outer_products, plus
-from symdsl.curvature.sketch import Sketched
 
 
 @pytest.mark.parametrize("shape", [(3, 1), (5, 256), (2, 7, 257), (3, 600), (2, 4, 1025)])
@@ -65,7 +64,6 @@ def test_a_bound_counts_where_the_product_exceeds_it():
     plain, tight = bounded([5.0])
     assert tight.log_det(0.7) == pytest.approx(5 * math.log(0.7) + math.log(5.7))
     assert tight.effective(0.7) == pytest.approx(5 / 5.7)
-    assert tight.scaled(2).effective(0.7) == pytest.approx(10 / 10.7)
 
 
 @pytest.mark.parametrize("precision", [1e-2, 1.0, 1e2])
@@ -78,28 +76,6 @@ def test_squares_of_rows_bound_what_their_sum_has(precision):
     assert float(exactly) <= far_above.log_det(precision) < far_above.size * math.log(1e9)
     eigenvalues = torch.linalg.eigvalsh(whole)
     assert float((eigenvalues / (eigenvalues + precision)).sum()) <= far_above.effective(precision) <= len(rows)
-
-
-def test_a_sketch_counts_where_it_can_tell():
-    plain, tight = bounded([5.0])
-    values = torch.tensor([5.0, 2.0, 1.0, 0.0, 0.0, 0.0]).double()
-    sketched = Spectrum(tight.left, tight.right, tight.bound, Sketched(values, 6))
-    assert sketched.log_det(0.7) == pytest.approx(float(torch.log(values + 0.7).sum()))
-    assert sketched.effective(0.7) == pytest.approx(float((values / (values + 0.7)).sum()))
-    assert sketched.scaled(2).effective(1.4) == pytest.approx(sketched.effective(0.7))
-    full = Spectrum(plain.left, plain.right, None, Sketched(values[:3], 6))
-    assert full.log_det(1e-3) == plain.log_det(1e-3)
-    assert full.effective(1e-3) == plain.effective(1e-3)
-    assert full.effective(10.0) != plain.effective(10.0)
-
-
-def test_the_spectrum_of_a_block_knows_its_sketch():
-    plain, _ = bounded([5.0])
-    left, right = (one.diag().unsqueeze(0) for one in (plain.left, plain.right))
-    moment = torch.tensor([[2.0, 0.5], [0.5, 1.0]]).double()
-    spectrum = Kronecker(left, right, sketch=moment).spectrum("w")
-    assert spectrum.sketch.size == 6
-    assert_same(spectrum.sketch.values, torch.linalg.eigvalsh(moment), 1e-12)
 
 
 def test_the_gradient_of_a_bounded_determinant_is_the_number_left_over():

@@ -11,6 +11,7 @@ from symdsl.analysis.facts import (
     Fisher,
     Flatten,
     Input,
+    Kfac,
     Layer,
     Lift,
     Network,
@@ -123,7 +124,7 @@ class Chain:
 
 
 SEARCH = Search(
-    objective=Objective("kfac", "expand", Fisher("mc", 1)),
+    objective=Objective(Kfac("expand"), Fisher("mc", 1)),
     epochs=2,
     burnin=0,
     every=1,

@@ -6,7 +6,7 @@ import torch
 
 from oracles.records import Chain, candidate, sparse
 from symdsl import laplace, lowering
-from symdsl.curvature import Exact, Kronecker
+from symdsl.curvature import Categorical, Exact, Kronecker, estimate
 from symdsl.data import Examples
 from symdsl.laplace import AdamUpdate, MackayUpdate
 from symdsl.laplace.priors import LARGEST_PRECISION, SMALLEST_PRECISION
@@ -128,8 +128,6 @@ def test_effective_parameters_are_the_trace_of_their_definition():
 
 
 def _blocks(net, data) -> dict[str, Kronecker]:
-    from symdsl.curvature import Categorical, estimate
-
     return estimate(net, data.x, data.y, Categorical(), Exact(), torch.Generator()).blocks
 
 
@@ -178,20 +176,64 @@ def test_the_noise_of_a_regression_converges_to_the_noise_of_the_data():
     assert noise == pytest.approx(0.25, rel=0.1)
 
 
-def test_every_block_but_those_formed_whole_is_sketched_if_that_is_asked_for():
-    net, data = classifier()
-    found = laplace.fit(net, data, sketch=4096)
+@pytest.mark.parametrize("noise", [1.0, 0.3])
+@pytest.mark.parametrize("example", [classifier, sparse_classifier])
+def test_the_evidence_of_all_tensors_together_is_the_formula_with_the_dense_matrix(example, noise):
+    net, data = example()
+    precisions = {key: 0.5 + 0.1 * number for number, key in enumerate(net.tensors())}
+    found = laplace.fit(net, data, curvature="full", precisions=precisions, noise=noise, width=1 << 16, rows=1 << 16)
+    expected = -torch.nn.functional.cross_entropy(net(data.x).detach(), data.y, reduction="sum").double()
     tensors = net.tensors()
-    assert {spectrum.sketch.size for key, spectrum in found.spectra.items() if spectrum.sketch} == {
-        tensors[key].numel() for key in tensors if not key.endswith("bias")
-    }
-    assert found.log_evidence() != pytest.approx(laplace.fit(net, data).log_evidence(), rel=1e-3)
+    jacobian = _jacobian(net, data)
+    logits = net(data.x).detach()
+    columns = torch.stack(list(Categorical().columns(logits)))
+    rows = {key: torch.einsum("ksc,scp->ksp", columns, jacobian[key]).flatten(0, 1) for key in tensors}
+    whole = torch.cat([rows[key] / math.sqrt(precisions[key] * noise) for key in tensors], 1)
+    volume = torch.logdet(torch.eye(whole.shape[1], dtype=whole.dtype) + whole.T @ whole)
+    penalty = sum(precisions[key] * tensors[key].detach().square().sum() for key in tensors)
+    assert found.log_evidence() == pytest.approx(float(expected - 0.5 * penalty - 0.5 * volume), rel=1e-9)
+    ridge = torch.eye(len(whole.T), dtype=whole.dtype) + whole.T @ whole
+    known = torch.linalg.solve(ridge, whole.T @ whole).diagonal().split([tensors[key].numel() for key in tensors])
+    expected_numbers = {key: float(some.sum()) for key, some in zip(tensors, known, strict=True)}
+    assert found.effective_parameters() == pytest.approx(expected_numbers, rel=1e-3, abs=1e-6)
 
 
-def test_a_negative_sketch_is_refused():
+def _jacobian(net, data):
+    """`[example, output, parameter]` of every tensor, by reverse mode alone."""
+    names = {id(parameter): name for name, parameter in net.named_parameters()}
+    fixed = {name: parameter.detach() for name, parameter in net.named_parameters()}
+
+    def outputs(values, x):
+        return torch.func.functional_call(net, values, (x.unsqueeze(0),))[0]
+
+    found = torch.func.vmap(torch.func.jacrev(outputs), (None, 0))(fixed, data.x)
+    return {key: found[names[id(parameter)]].flatten(2) for key, parameter in net.tensors().items()}
+
+
+@pytest.mark.parametrize("noise", [0.3, 2.5])
+def test_the_evidence_of_all_tensors_together_is_the_closed_form_of_linear_regression(noise):
+    precisions = {"l1.FC.w": 2.0, "l1.bias": 0.7}
+    data = regression_data()
+    net = fitted_linear_layer(data, precisions, noise)
+    found = laplace.fit(net, data, curvature="full", precisions=precisions, noise=noise)
+    assert found.log_evidence() == pytest.approx(linear_regression_evidence(data, precisions, noise), rel=1e-9)
+
+
+def test_all_tensors_together_have_fewer_effective_parameters_than_each_on_its_own():
     net, data = classifier()
-    with pytest.raises(ValueError, match="`sketch` \\(=-1\\) must be at least 0"):
-        laplace.fit(net, data, sketch=-1)
+    together, apart = (
+        laplace.fit(net, data, curvature=curvature, rows=1 << 16).effective_parameters()
+        for curvature in ("full", "kfac-expand")
+    )
+    assert together.keys() == apart.keys()
+    assert sum(together.values()) < 0.8 * sum(apart.values())
+
+
+@pytest.mark.parametrize("name", ["width", "rows"])
+def test_a_projection_to_nothing_is_refused(name):
+    net, data = classifier()
+    with pytest.raises(ValueError, match=f"`{name}` \\(=0\\) must be at least 1"):
+        laplace.fit(net, data, curvature="full", **{name: 0})
 
 
 @pytest.mark.parametrize("fisher", ["mc(2)", "signs(2)"])
@@ -201,7 +243,9 @@ def test_sampled_columns_give_the_same_evidence_twice_for_the_same_seed(fisher):
     assert first == second != other
 
 
-@pytest.mark.parametrize(("determinants", "tolerance"), [({}, 0.05), ({"bounded": True}, 0.3), ({"sketch": 512}, 0.3)])
+@pytest.mark.parametrize(
+    ("determinants", "tolerance"), [({}, 0.05), ({"bounded": True}, 0.3), ({"curvature": "full"}, 0.3)]
+)
 def test_signs_know_the_curvature_of_a_network_that_is_certain_where_labels_see_none(determinants, tolerance):
     net, _ = classifier()
     with torch.no_grad():

@@ -171,7 +171,9 @@ def test_map_leaves_the_priors_and_search_moves_them(small, tmp_path):
     [
         ("kfac(expand)", "kfac(reduce)"),
         ("fisher = mc(1)", "fisher = signs(1)"),
-        ("kfac(sketch = 0)", "kfac(sketch = 512)"),
+        ("kfac", "full"),
+        ("full(width = 512)", "full(width = 4)"),
+        ("full(rows = 1024)", "full(rows = 16)"),
     ],
 )
 def test_the_spec_says_how_the_curvature_is_taken(small, tmp_path, objectives):

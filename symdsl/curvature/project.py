@@ -1,0 +1,116 @@
+"""One pass over the data: random projections of single examples' gradients, in every parameter tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+import torch
+from torch import Tensor
+
+from symdsl.curvature.fisher import Fisher
+from symdsl.curvature.handlers import handler_for
+from symdsl.curvature.joint import Joint, Projected
+from symdsl.curvature.likelihood import Likelihood
+from symdsl.curvature.passes import forward
+from symdsl.curvature.sketch import OuterSketch, Sketch
+from symdsl.nn import Network, Use
+
+_LARGE = 1 << 17
+"""Elements beyond which outer products are projected without being formed."""
+
+
+@attrs.frozen(eq=False)
+class Projection:
+    """What one pass over the data gives a Laplace approximation of all tensors together, at unit noise.
+
+    Attributes:
+        parts: projected rows of every active parameter tensor.
+        rows: rows there were: examples times columns.
+        loss: the likelihood's loss, summed over examples.
+        examples: N.
+        outputs: width of the network's output.
+    """
+
+    parts: dict[str, Projected]
+    rows: int
+    loss: float
+    examples: int
+    outputs: int
+
+    def determinant(self) -> Joint:
+        """Of all tensors and any prior."""
+        return Joint.of(self.parts, self.rows)
+
+
+def project(
+    net: Network,
+    x: Tensor,
+    y: Tensor,
+    likelihood: Likelihood,
+    fisher: Fisher,
+    generator: torch.Generator,
+    width: int,
+    rows: int,
+    batch: int = 256,
+) -> Projection:
+    """Projects the gradients of single examples.
+
+    Args:
+        net: the network; its parameters are left as they are.
+        x: inputs `[N, channel, row, column]`; a batch at a time goes to the network's device.
+        y: targets `[N]` or `[N, output]`, where `x` is.
+        likelihood: of the targets.
+        fisher: which columns of Lambda's square root are propagated.
+        generator: source of drawn labels, random signs and projections, on the network's device.
+        width: numbers that are left of a row in each tensor; tensors of no more parameters are kept whole.
+        rows: rows that are left of all examples' columns; no more rows than these are kept as they are.
+        batch: examples at a time; changes nothing but memory and what is drawn.
+
+    Raises:
+        TypeError: a parameter tensor has no handler, its kind gives no rows, or its path did not record its use.
+    """
+    mixing: Sketch | None = None
+    projected: dict[str, Callable[[Use, Tensor], Tensor]] = {}
+    parts: dict[str, Projected] = {}
+    loss = torch.zeros((), dtype=torch.float64, device=net.device)
+    start = outputs = 0
+    for ahead in forward(net, x, y, likelihood, torch.arange(len(x), device=x.device).split(batch)):
+        loss += ahead.loss
+        outputs = ahead.outputs.shape[1]
+        mixing = mixing or Sketch(len(x) * fisher.number(outputs), rows, generator)
+        for gradients in ahead.columns(likelihood, fisher, generator):
+            for key, use in ahead.uses.items():
+                if key not in projected:
+                    projected[key] = _projection(key, use, gradients[key], width, generator)
+                some = _rows(use, gradients[key], projected[key])
+                if key not in parts:
+                    parts[key] = Projected(some.new_zeros(mixing.width, some.shape[1]), _parameters(use))
+                mixing.add(parts[key].rows, start, some)
+            start += ahead.examples
+    return Projection(parts, start, float(loss), len(x), outputs)
+
+
+def _parameters(use: Use) -> int:
+    tensor: Tensor = getattr(use.owner, use.tensor)
+    return tensor.numel()
+
+
+def _projection(
+    key: str, use: Use, gradients: Tensor, width: int, generator: torch.Generator
+) -> Callable[[Use, Tensor], Tensor]:
+    rows, size = handler_for(use.owner, use.tensor).rows, _parameters(use)
+    if rows is None:
+        raise TypeError(f"the handler of `{key}` gives no rows, the gradients of single examples, to be projected")
+    if rows.outer is not None and size > _LARGE:
+        uses = rows.outer
+        a, g = uses(use.owner, use.inputs, gradients)
+        outer = OuterSketch(g.shape[1], a.shape[1], width, generator)
+        return lambda use, gradients: outer(*uses(use.owner, use.inputs, gradients))
+    parts, sketch = rows.parts, Sketch(size, width, generator)
+    return lambda use, gradients: sketch(parts(use.owner, use.inputs, gradients))
+
+
+@torch.no_grad()
+def _rows(use: Use, gradients: Tensor, projection: Callable[[Use, Tensor], Tensor]) -> Tensor:
+    return projection(use, gradients) * use.scale
