@@ -2,7 +2,7 @@
 
 from symdsl.curvature.estimate import Curvature, estimate
 from symdsl.curvature.fisher import Exact, Fisher, MonteCarlo, Signs
-from symdsl.curvature.handlers import HANDLERS, Factors, Handler, demand_handlers
+from symdsl.curvature.handlers import HANDLERS, Factors, Handler, demand_handlers, demand_rows
 from symdsl.curvature.joint import Joint
 from symdsl.curvature.kronecker import Blocks, Kronecker, Spectrum
 from symdsl.curvature.likelihood import Categorical, Gaussian, Likelihood
@@ -26,6 +26,7 @@ __all__ = [
     "Signs",
     "Spectrum",
     "demand_handlers",
+    "demand_rows",
     "estimate",
     "project",
 ]

@@ -74,6 +74,7 @@ from symdsl.nn import (
     FactoredFullyConnected,
     FullyConnected,
     GroupConv,
+    Network,
     Path,
     PointwiseGroupConv,
     RelaxedLayer,
@@ -340,3 +341,30 @@ def handler_for(owner: nn.Module, tensor: str) -> Handler:
         raise TypeError(f"no curvature handler for parameter `{tensor}` of {type(owner).__name__}")
     handler: Handler = rows[tensor]
     return handler
+
+
+def demand_rows(net: Network) -> None:
+    """Demands the gradients of single examples of every parameter, so that what lacks them is known beforehand.
+
+    Raises:
+        RunError: a parameter's handler does not give them; it is named.
+    """
+    for name, layer in net.layers():
+        for path_name, path in layer.paths.items():
+            for tensor, _ in path.named_parameters():
+                rows_for(path, tensor, f"{name}.{path_name}.{tensor}")
+
+
+def rows_for(owner: nn.Module, tensor: str, key: str) -> Rows:
+    """The gradients of single examples in one parameter tensor.
+
+    Raises:
+        RunError: its handler does not give them; it is called `key`.
+    """
+    rows = handler_for(owner, tensor).rows
+    if rows is None:
+        raise RunError(
+            f"`{key}` cannot be searched over by `laplace(full)`: its handler gives no rows, the gradients of single "
+            "examples; `laplace(kfac)` needs none"
+        )
+    return rows

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from symdsl.curvature.fisher import Fisher
-from symdsl.curvature.handlers import handler_for
+from symdsl.curvature.handlers import rows_for
 from symdsl.curvature.joint import Joint, Projected
 from symdsl.curvature.likelihood import Likelihood
 from symdsl.curvature.passes import forward
@@ -68,7 +68,8 @@ def project(
         batch: examples at a time; changes nothing but memory and what is drawn.
 
     Raises:
-        TypeError: a parameter tensor has no handler, its kind gives no rows, or its path did not record its use.
+        TypeError: a parameter tensor has no handler, or its path did not record its use.
+        RunError: a handler does not give the gradients of single examples.
     """
     mixing: Sketch | None = None
     projected: dict[str, Callable[[Use, Tensor], Tensor]] = {}
@@ -99,9 +100,7 @@ def _parameters(use: Use) -> int:
 def _projection(
     key: str, use: Use, gradients: Tensor, width: int, generator: torch.Generator
 ) -> Callable[[Use, Tensor], Tensor]:
-    rows, size = handler_for(use.owner, use.tensor).rows, _parameters(use)
-    if rows is None:
-        raise TypeError(f"the handler of `{key}` gives no rows, the gradients of single examples, to be projected")
+    rows, size = rows_for(use.owner, use.tensor, key), _parameters(use)
     if rows.outer is not None and size > _LARGE:
         uses = rows.outer
         a, g = uses(use.owner, use.inputs, gradients)

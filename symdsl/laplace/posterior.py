@@ -173,7 +173,7 @@ def fit(
 
     Raises:
         ValueError: an unknown `curvature`, `fisher` or key of `precisions`, or a `width` or `rows` below 1.
-        TypeError: with `full`, a tensor of a kind that does not give the gradients of single examples.
+        RunError: with `full`, a tensor of a kind that does not give the gradients of single examples.
         NumericalError: eigenvalues that cannot be computed, or gradients that are not finite.
     """
     if curvature not in {*SHARINGS, "full"}:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from symdsl.analysis.facts import Adam, Candidate, Facts, Full, Kfac, Layer, Mackay, Prior, Search
 from symdsl.analysis.symmetry import breaks, elements_broken
-from symdsl.curvature import Curvature, Fisher, Likelihood, Projection, estimate, project
+from symdsl.curvature import Curvature, Fisher, Likelihood, Projection, demand_rows, estimate, project
 from symdsl.curvature.fisher import fisher_of
 from symdsl.curvature.likelihood import LIKELIHOODS
 from symdsl.data import Augmentation, Dataset, Examples
@@ -113,6 +113,9 @@ class Learner:
         seed: of order and sampling.
         precisions: that the priors start from; as the spec has them if left out.
 
+    Raises:
+        RunError: the objective asks for what the handler of a parameter tensor does not give.
+
     Attributes:
         precisions: prior precision of every parameter tensor that is not switched off.
         noise: variance of the Gaussian likelihood; 1 for classification.
@@ -125,6 +128,8 @@ class Learner:
         self.net = net
         self.facts = facts
         self.search: Search = facts.search
+        if isinstance(self.search.objective.approximation, Full):
+            demand_rows(net)
         self.likelihood: Likelihood = LIKELIHOODS[facts.data.task]
         self.device = net.device
         mapped = dataset.room.folder is not None

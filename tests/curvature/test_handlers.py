@@ -12,8 +12,9 @@ from oracles.naive import Naive
 from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
 from symdsl.curvature import Categorical, Exact, Gaussian, MonteCarlo, Signs, estimate, project
-from symdsl.curvature.handlers import HANDLERS, handler_for
+from symdsl.curvature.handlers import HANDLERS, demand_rows, handler_for
 from symdsl.curvature.rows import Rows, Sizes
+from symdsl.diagnostics import RunError
 from symdsl.nn import Conv
 
 FC, FFC, CONV = candidate("FC"), candidate("F-FC"), candidate("CONV")
@@ -467,5 +468,7 @@ def test_large_outer_products_are_projected_without_being_formed(monkeypatch):
 def test_a_kind_that_gives_no_gradients_of_single_examples_is_named(monkeypatch):
     nodes, net = network("mixed")
     monkeypatch.setitem(HANDLERS[Conv], "w", attrs.evolve(HANDLERS[Conv]["w"], rows=None))
-    with pytest.raises(TypeError, match=r"the handler of `l\d\.CONV\.w` gives no rows"):
+    with pytest.raises(RunError, match=r"`l\d\.CONV\.w` cannot be searched over by `laplace\(full\)`"):
+        demand_rows(net)
+    with pytest.raises(RunError, match=r"`l\d\.CONV\.w` cannot be searched over by `laplace\(full\)`"):
         project(net, images(nodes, 2), torch.zeros(2).long(), Categorical(), Exact(), torch.Generator(), 7, 4)
