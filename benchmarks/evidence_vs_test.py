@@ -1,6 +1,6 @@
 """Does the evidence, computed on training data alone, order networks as their test NLL does?
 
-    python benchmarks/evidence_vs_test.py --out runs/evidence-vs-test --seeds 1 2 --fisher 'signs(1)'
+    python benchmarks/evidence_vs_test.py --out runs/evidence-vs-test --seeds 1 2 --curvature full --fisher 'signs(1)'
 
 Trains one network per width, kind and prior on the 8x8 digits: priors held at a precision (`map`), and learned
 (`laplace`). Prints Spearman's rank correlation between negative log evidence per example and test NLL, over everything
@@ -40,7 +40,7 @@ prior {{
 }}
 
 search {{
-  objective = laplace(fisher = {fisher})
+  objective = laplace({curvature}, fisher = {fisher})
   epochs = {epochs}
   seed = {seed}
 }}
@@ -62,13 +62,16 @@ class Point:
     test_nll: float
 
 
-def trained(kinds: str, width: int, prior: str, seed: int, epochs: int, fisher: str, out: Path) -> Point:
+def trained(kinds: str, width: int, prior: str, seed: int, options: argparse.Namespace) -> Point:
     """Trains a network, or reads what an earlier call left."""
-    name = f"{kinds}-{width}-{prior}-{seed}-{epochs}-{fisher}".replace(" ", "")
+    epochs, curvature, fisher = options.epochs, options.curvature, options.fisher
+    name = f"{kinds}-{width}-{prior}-{seed}-{epochs}-{curvature}-{fisher}".replace(" ", "")
     objective: Objective = "laplace" if prior == "learned" else "map"
     precision = "1" if prior == "learned" else f"{prior}, fixed"
-    text = TEXT.format(kinds=kinds, width=width, precision=precision, seed=seed, epochs=epochs, fisher=fisher)
-    result = result_of(spec.parse(text), out / name, objective)
+    text = TEXT.format(
+        kinds=kinds, width=width, precision=precision, seed=seed, epochs=epochs, curvature=curvature, fisher=fisher
+    )
+    result = result_of(spec.parse(text), options.out / name, objective)
     return Point(kinds, width, prior, seed, result["neg_log_evidence_per_example"], result["test"]["nll"])
 
 
@@ -111,11 +114,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("runs/evidence-vs-test"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--epochs", type=int, default=60)
+    parser.add_argument("--curvature", default="kfac", help="of which matrix the evidence is taken: kfac or full")
     parser.add_argument("--fisher", default="mc(1)", help="how the evidence is taken: exact, mc(m) or signs(m)")
     parser.add_argument("--picture", type=Path, help="where to draw the scatter")
     arguments = parser.parse_args()
     cases = list(product(KINDS, WIDTHS, PRIORS, arguments.seeds))
-    points = tuple(trained(*case, arguments.epochs, arguments.fisher, arguments.out) for case in cases)
+    points = tuple(trained(*case, arguments) for case in cases)
     print("| networks | number | rank correlation |")
     print("|---|---|---|")
     for name, own in groups(points):
