@@ -118,13 +118,17 @@ class Joint:
         return self._at(precisions).effective
 
     def _at(self, precisions: Mapping[str, float]) -> _Joined:
-        """Volume and effective numbers; gamma is iterated from where the last call left it, to a thousandth."""
+        """Volume and effective numbers; gamma is iterated from where the last call left it, to a thousandth.
+
+        Raises:
+            NumericalError: the numbers are too large to be told from one another.
+        """
         stated = self.grams.new_tensor([precisions[key] for key in self.keys])
         found = self._last
         for _ in range(_MOST_ROUNDS):
             gamma = found
             inverse = 1 / (stated * self._folds(gamma) * self._fold(gamma))
-            factor = torch.linalg.cholesky(self._summed(inverse))
+            factor = self._factor(inverse)
             found = self._traces(factor) * inverse
             if float((found - gamma).abs().max()) <= _TOLERANCE * float(found.max()):
                 break
@@ -132,10 +136,15 @@ class Joint:
         volume = 2 * float(factor.diagonal().log().sum()) + self._folded(gamma)
         return _Joined(volume, dict(zip(self.keys, found.tolist(), strict=True)))
 
-    def _summed(self, inverse: Tensor) -> Tensor:
+    def _factor(self, inverse: Tensor) -> Tensor:
+        """Of Cholesky, of `I + sum_k inverse_k G_k`."""
         total = torch.einsum("k,kij->ij", inverse, self.grams)
         total.diagonal().add_(1)
-        return total
+        factor: Tensor
+        factor, failed = torch.linalg.cholesky_ex(total)
+        if int(failed):
+            raise NumericalError("the curvature of all tensors together has no Cholesky factor")
+        return factor
 
     def _traces(self, factor: Tensor) -> Tensor:
         return torch.einsum("kij,ij->k", self.grams, torch.cholesky_inverse(factor))

@@ -131,3 +131,9 @@ def test_gradients_that_are_not_finite_are_reported_with_the_tensor():
     broken = torch.full((3, 2), math.nan)
     with pytest.raises(NumericalError, match=r"the curvature of l1\.CONV\.w is not finite"):
         Joint.of({"l1.CONV.w": Projected(broken, 2)}, 3)
+
+
+def test_gradients_too_large_for_float64_are_reported():
+    huge = Joint.of({"l1.CONV.w": Projected(torch.full((3, 2), 1e200, dtype=torch.float64), 2)}, 3)
+    with pytest.raises(NumericalError, match="all tensors together has no Cholesky factor"):
+        huge.effective({"l1.CONV.w": 1.0})
