@@ -11,7 +11,7 @@ from symdsl.curvature.fisher import Fisher
 from symdsl.curvature.handlers import Factors, Sharing, handler_for
 from symdsl.curvature.kronecker import Blocks, Factor, Kronecker, plus
 from symdsl.curvature.likelihood import Likelihood
-from symdsl.curvature.passes import forward
+from symdsl.curvature.passes import Passed, forward, in_order
 from symdsl.curvature.rows import Rows
 from symdsl.nn import Network, Use
 
@@ -20,20 +20,14 @@ _TOGETHER = 256
 
 
 @attrs.frozen(eq=False)
-class Curvature:
+class Curvature(Passed):
     """What one pass over the data gives the Laplace approximation, at unit noise.
 
     Attributes:
         blocks: the Gauss-Newton block of every active parameter tensor, summed over examples.
-        loss: the likelihood's loss, summed over examples.
-        examples: N.
-        outputs: width of the network's output.
     """
 
     blocks: dict[str, Kronecker]
-    loss: float
-    examples: int
-    outputs: int
 
     def determinant(self) -> Blocks:
         """Of all blocks and any prior, everything decomposed.
@@ -77,7 +71,7 @@ def estimate(
     bounds: dict[str, list[Tensor]] = {}
     loss = torch.zeros((), dtype=torch.float64, device=net.device)
     width = 0
-    batches = _least_certain_together(net, x, likelihood, batch) if bounded else torch.arange(len(x)).split(batch)
+    batches = _least_certain_together(net, x, likelihood, batch) if bounded else in_order(x, batch)
     for number, ahead in enumerate(forward(net, x, y, likelihood, batches)):
         loss += ahead.loss
         width = ahead.outputs.shape[1]
@@ -92,7 +86,7 @@ def estimate(
                     bounds.setdefault(key, []).append(_bound(key, use, handler.rows, found, number == 0))
     joined = {key: torch.cat(found) for key, found in bounds.items()}
     blocks = {key: Kronecker(left[key], right[key], joined.get(key)) for key in right}
-    return Curvature(blocks, float(loss), len(x), width)
+    return Curvature(float(loss), len(x), width, blocks)
 
 
 @torch.no_grad()

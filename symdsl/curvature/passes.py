@@ -14,6 +14,21 @@ from symdsl.nn import Network, Use
 
 
 @attrs.frozen(eq=False)
+class Passed:
+    """What every pass over the data leaves behind.
+
+    Attributes:
+        loss: the likelihood's loss, summed over examples.
+        examples: N.
+        outputs: width of the network's output.
+    """
+
+    loss: float
+    examples: int
+    outputs: int
+
+
+@attrs.frozen(eq=False)
 class Forward:
     """A batch at the network's outputs.
 
@@ -38,6 +53,12 @@ class Forward:
             gradients = torch.autograd.grad(self.outputs, list(targets.values()), column, retain_graph=True)
             found = dict(zip(targets, gradients, strict=True))
             yield {key: found[id(use.output)] for key, use in self.uses.items()}
+
+
+def in_order(x: Tensor, batch: int) -> tuple[Tensor, ...]:
+    """Indices of all examples as they come, a batch at a time, where `x` is."""
+    order = torch.arange(len(x), device=x.device)
+    return torch.split(order, batch)
 
 
 def forward(net: Network, x: Tensor, y: Tensor, likelihood: Likelihood, batches: Iterable[Tensor]) -> Iterator[Forward]:

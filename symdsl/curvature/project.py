@@ -12,7 +12,7 @@ from symdsl.curvature.fisher import Fisher
 from symdsl.curvature.handlers import rows_for
 from symdsl.curvature.joint import Joint, Projected
 from symdsl.curvature.likelihood import Likelihood
-from symdsl.curvature.passes import forward
+from symdsl.curvature.passes import Passed, forward, in_order
 from symdsl.curvature.sketch import OuterSketch, Sketch
 from symdsl.nn import Network, Use
 
@@ -21,22 +21,16 @@ _LARGE = 1 << 17
 
 
 @attrs.frozen(eq=False)
-class Projection:
+class Projection(Passed):
     """What one pass over the data gives a Laplace approximation of all tensors together, at unit noise.
 
     Attributes:
         parts: projected rows of every active parameter tensor.
         rows: rows there were: examples times columns.
-        loss: the likelihood's loss, summed over examples.
-        examples: N.
-        outputs: width of the network's output.
     """
 
     parts: dict[str, Projected]
     rows: int
-    loss: float
-    examples: int
-    outputs: int
 
     def determinant(self) -> Joint:
         """Of all tensors and any prior."""
@@ -76,7 +70,7 @@ def project(
     parts: dict[str, Projected] = {}
     loss = torch.zeros((), dtype=torch.float64, device=net.device)
     start = outputs = 0
-    for ahead in forward(net, x, y, likelihood, torch.arange(len(x), device=x.device).split(batch)):
+    for ahead in forward(net, x, y, likelihood, in_order(x, batch)):
         loss += ahead.loss
         outputs = ahead.outputs.shape[1]
         mixing = mixing or Sketch(len(x) * fisher.number(outputs), rows, generator)
@@ -89,7 +83,7 @@ def project(
                     parts[key] = Projected(some.new_zeros(mixing.width, some.shape[1]), _parameters(use))
                 mixing.add(parts[key].rows, start, some)
             start += ahead.examples
-    return Projection(parts, start, float(loss), len(x), outputs)
+    return Projection(float(loss), len(x), outputs, parts, start)
 
 
 def _parameters(use: Use) -> int:
