@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Literal, Protocol
 
 import attrs
 import torch
 
+from symdsl.analysis.facts import Full, Kfac
 from symdsl.catalog.searches import PROJECTED_ROWS, PROJECTED_WIDTH
 from symdsl.curvature import Curvature, Fisher, Likelihood, Projection, estimate, project
 from symdsl.curvature.fisher import parse_fisher
-from symdsl.curvature.handlers import Sharing
 from symdsl.curvature.likelihood import likelihood_of
 from symdsl.nn import Network
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from symdsl.data import Examples
 
 
-SHARINGS: dict[str, Sharing] = {"kfac-expand": "expand", "kfac-reduce": "reduce"}
+SHARINGS: dict[str, Literal["expand", "reduce"]] = {"kfac-expand": "expand", "kfac-reduce": "reduce"}
 """How KFAC treats weights that are used several times per example, by the name of a curvature."""
 
 
@@ -115,6 +116,13 @@ class Laplace:
         return attrs.evolve(self, precisions=dict(precisions), noise=self.noise if noise is None else noise)
 
 
+def estimator(approximation: Kfac | Full) -> Callable[..., Curvature | Projection]:
+    """The pass over the data that estimates a curvature: `estimate` or `project`, its own settings filled in."""
+    if isinstance(approximation, Full):
+        return partial(project, width=approximation.width, rows=approximation.rows)
+    return partial(estimate, sharing=approximation.sharing, bounded=approximation.bounded)
+
+
 def from_curvature(
     net: Network,
     curvature: Curvature | Projection,
@@ -189,9 +197,6 @@ def fit(
     y = examples.y.unsqueeze(1) if likelihood.has_noise and examples.y.ndim == 1 else examples.y
     source = parse_fisher(fisher) if isinstance(fisher, str) else fisher
     drawn, targets = torch.Generator(net.device).manual_seed(seed), y.to(examples.x.device)
-    estimated = (
-        project(net, examples.x, targets, likelihood, source, drawn, width, rows, batch)
-        if curvature == "full"
-        else estimate(net, examples.x, targets, likelihood, source, drawn, batch, SHARINGS[curvature], bounded)
-    )
+    approximation = Full(width, rows) if curvature == "full" else Kfac(SHARINGS[curvature], bounded)
+    estimated = estimator(approximation)(net, examples.x, targets, likelihood, source, drawn, batch=batch)
     return from_curvature(net, estimated, likelihood, dict.fromkeys(parameters, 1.0) | given, noise)

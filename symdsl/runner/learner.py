@@ -10,16 +10,16 @@ import attrs
 import torch
 from torch import Tensor
 
-from symdsl.analysis.facts import Adam, Candidate, Facts, Full, Kfac, Layer, Mackay, Prior, Search
+from symdsl.analysis.facts import Adam, Candidate, Facts, Full, Layer, Mackay, Prior, Search
 from symdsl.analysis.symmetry import breaks, elements_broken
-from symdsl.curvature import Curvature, Fisher, Likelihood, Projection, demand_rows, estimate, project
+from symdsl.curvature import Likelihood, demand_rows
 from symdsl.curvature.fisher import fisher_of
 from symdsl.curvature.likelihood import LIKELIHOODS
 from symdsl.data import Augmentation, Dataset, Examples
 from symdsl.data.records import seeded
 from symdsl.diagnostics import NumericalError
 from symdsl.laplace import AdamUpdate, Laplace, MackayUpdate, PriorUpdate
-from symdsl.laplace.posterior import from_curvature
+from symdsl.laplace.posterior import estimator, from_curvature
 from symdsl.laplace.priors import LARGEST_PRECISION
 from symdsl.nn import Network
 from symdsl.runner.schedule import SCHEDULES, warm_up
@@ -241,16 +241,11 @@ class Learner:
         fisher = fisher_of(objective.fisher.kind, objective.fisher.samples)
         self.net.eval()
         try:
-            curvature = self._curvature(objective.approximation, fisher, generator)
+            estimated = estimator(objective.approximation)
+            curvature = estimated(self.net, self.train.x, self.train.y, self.likelihood, fisher, generator)
             return from_curvature(self.net, curvature, self.likelihood, self.precisions, self.noise)
         except NumericalError as error:
             raise NumericalError(f"{error}, after epoch {self.epoch}") from None
-
-    def _curvature(self, approximation: Kfac | Full, fisher: Fisher, drawn: torch.Generator) -> Curvature | Projection:
-        given = (self.net, self.train.x, self.train.y, self.likelihood, fisher, drawn)
-        if isinstance(approximation, Full):
-            return project(*given, width=approximation.width, rows=approximation.rows)
-        return estimate(*given, sharing=approximation.sharing, bounded=approximation.bounded)
 
     def evidence_step(self) -> tuple[Laplace, list[str]]:
         """Moves the priors up the evidence at fixed parameters and fixed curvature, then switches dead paths off.
