@@ -1,4 +1,4 @@
-"""Eigenvalues of symmetric matrices that a search can rely on, and what the evidence needs of them."""
+"""Eigenvalues of symmetric matrices that a search can rely on."""
 
 from __future__ import annotations
 
@@ -56,13 +56,3 @@ def _attempts(matrices: Tensor) -> Iterator[Callable[[], Tensor]]:
     jittered = wide + _JITTER * size * torch.eye(wide.shape[-1], dtype=wide.dtype, device=wide.device)
     yield lambda: torch.linalg.eigvalsh(jittered)
     yield lambda: torch.linalg.eigvalsh(jittered.cpu()).to(matrices.device)
-
-
-def volume(values: Tensor, precision: float) -> float:
-    """sum_l log(1 + l / precision) over eigenvalues l, in nats."""
-    return float(torch.log1p(values / precision).sum())
-
-
-def effective(values: Tensor, precision: float) -> float:
-    """sum_l l / (l + precision) over eigenvalues l: an effective number of parameters."""
-    return float((values / (values + precision)).sum())

@@ -9,7 +9,7 @@ import attrs
 import torch
 from torch import Tensor
 
-from symdsl.curvature.eigen import CHEAP_SIDE, effective, symmetric_eigenvalues, volume
+from symdsl.curvature.eigen import CHEAP_SIDE, symmetric_eigenvalues
 
 _CHUNK = 1 << 22
 
@@ -154,29 +154,35 @@ class Spectrum:
         """Number of eigenvalues, which is the number of parameters."""
         return len(self.left) * len(self.right)
 
-    def log_det(self, precision: float) -> float:
-        """log det(H + precision I), in nats: the product's, or its bound."""
-        return self.size * math.log(precision) + self.volume(precision)
-
     def volume(self, precision: float) -> float:
         """log det(I + H / precision), in nats: the product's, or its bound."""
         product = self._product_volume(precision)
-        return product if self.bound is None else min(product, volume(self.bound, precision))
+        return product if self.bound is None else min(product, _volume(self.bound, precision))
 
     def effective(self, precision: float) -> float:
         """sum_l l / (l + precision) over H's eigenvalues: the effective number (MacKay 1992), found as `volume` is."""
-        if self.bound is not None and volume(self.bound, precision) < self._product_volume(precision):
-            return effective(self.bound, precision)
-        return sum(effective(part, precision) for part in self._products())
+        if self.bound is not None and _volume(self.bound, precision) < self._product_volume(precision):
+            return _effective(self.bound, precision)
+        return sum(_effective(part, precision) for part in self._products())
 
     def _product_volume(self, precision: float) -> float:
-        return sum(volume(part, precision) for part in self._products())
+        return sum(_volume(part, precision) for part in self._products())
 
     def _products(self) -> Iterator[Tensor]:
         left, right = (values[values > 0] for values in (self.left, self.right))
         rows = max(1, _CHUNK // max(1, len(right)))
         for chunk in left.split(rows):
             yield torch.outer(chunk, right)
+
+
+def _volume(values: Tensor, precision: float) -> float:
+    """sum_l log(1 + l / precision), in nats."""
+    return float(torch.log1p(values / precision).sum())
+
+
+def _effective(values: Tensor, precision: float) -> float:
+    """sum_l l / (l + precision)."""
+    return float((values / (values + precision)).sum())
 
 
 @attrs.frozen(eq=False)

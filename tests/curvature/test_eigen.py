@@ -20,9 +20,9 @@ def test_spectrum_of_a_product_equals_that_of_the_dense_matrix(left, right):
     spectrum = block.spectrum("w")
     assert spectrum.size == len(dense)
     for precision in (0.1, 3.0):
-        ridge = dense + precision * torch.eye(len(dense), dtype=torch.float64)
-        assert spectrum.log_det(precision) == pytest.approx(float(torch.logdet(ridge)), rel=1e-10)
-        effective = float(torch.trace(torch.linalg.solve(ridge, dense)))
+        ridge = torch.eye(len(dense), dtype=torch.float64) + dense / precision
+        assert spectrum.volume(precision) == pytest.approx(float(torch.logdet(ridge)), rel=1e-10)
+        effective = float(torch.trace(torch.linalg.solve(ridge, dense / precision)))
         assert spectrum.effective(precision) == pytest.approx(effective, rel=1e-10)
 
 
