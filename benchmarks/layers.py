@@ -207,8 +207,8 @@ def factors(name: str, net: nn.Network, x: Tensor, bounded: bool = False) -> Row
     """With what bounds the determinants, `x` should have so many examples that their group of 256 is a small part."""
     y, generator = torch.arange(len(x)) % 10, torch.Generator().manual_seed(0)
     ours = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator, PASSED, bounded=bounded)
-    more, bar = (" and bounds", 0.0) if bounded else ("", 1.5)
-    return Row(f"factors{more} by mc(1), {name}", "training steps", ours, training(net, x, y), bar)
+    what, bar = ("factors and bounds", 0.0) if bounded else ("factors", 1.5)
+    return Row(f"{what} by mc(1), {name}", "training steps", ours, training(net, x, y), bar)
 
 
 def projections(name: str, net: nn.Network, x: Tensor) -> Row:
