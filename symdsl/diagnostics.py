@@ -349,12 +349,15 @@ def _render_one(one: Diagnostic, paint: _Paint) -> str:
 
 
 def _render_place(place: Place, arrow: str, mark: str, style: str, paint: _Paint) -> list[str]:
+    where = f"  {paint('gutter', arrow)} {_visible(str(place.span))}"
+    if not place.line and not place.label:
+        return [where]
     shown, before, under = _excerpt(place)
     number = paint("gutter", f"{place.span.line:>{_GUTTER}} |")
     bar = paint("gutter", f"{'':>{_GUTTER}} |")
     label = f" {_visible(place.label)}" if place.label else ""
     return [
-        f"  {paint('gutter', arrow)} {_visible(str(place.span))}",
+        where,
         f"{number} {shown}".rstrip(),
         f"{bar} {' ' * before}{paint(style, mark * under)}{label}",
     ]

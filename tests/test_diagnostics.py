@@ -63,7 +63,6 @@ def carets(line: str, column: int, end: int) -> tuple[str, str]:
         ("e\u0301 b", 4, 5, "e\u0301 b", "  ^"),
         ("a", 2, 3, "a", " ^"),
         ("a\x1bb", 3, 4, "a\N{REPLACEMENT CHARACTER}b", "  ^"),
-        ("", 1, 2, "", "^"),
         ("a\u200bb", 3, 4, "a\N{REPLACEMENT CHARACTER}b", "  ^"),
         ("a\u2028b", 3, 4, "a\N{REPLACEMENT CHARACTER}b", "  ^"),
         ("\u1112\u1161\u11ab b", 5, 6, "\u1112\u1161\u11ab b", "   ^"),
@@ -72,6 +71,10 @@ def carets(line: str, column: int, end: int) -> tuple[str, str]:
 )
 def test_carets_stand_under_the_words(line: str, column: int, end: int, shown: str, marks: str) -> None:
     assert carets(line, column, end) == (shown, marks)
+
+
+def test_of_a_file_without_text_only_the_place_is_shown() -> None:
+    assert render_text([report(Span("a.sym", 1, 1, 1, 1), "")]).split("\n")[1:] == ["  --> a.sym:1:1"]
 
 
 def test_of_a_long_line_only_the_part_with_the_words_is_shown() -> None:
