@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 import attrs
@@ -10,8 +11,11 @@ from torch import Tensor
 
 from symdsl.diagnostics import NumericalError
 
-_RESOLVED = 0.1
+_LEFT_OVER = 0.1
 """Least share of the dimensions of a projection that is taken to be left over."""
+
+_TOLD = 0.8
+"""Share of the dimensions of a projection up to which the rows that it mixes tell their effective number."""
 
 _TOLERANCE = 1e-3
 """Change in the effective numbers, relative to the largest, that ends their iteration."""
@@ -33,7 +37,7 @@ class Projected:
 
 
 @attrs.frozen
-class _Joined:
+class Joined:
     """What a matrix of all tensors says at one set of precisions.
 
     Attributes:
@@ -45,8 +49,33 @@ class _Joined:
     effective: dict[str, float]
 
 
+class Together(ABC):
+    """H of all tensors together."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """Parameters of every tensor."""
+
+    @abstractmethod
+    def at(self, precisions: Mapping[str, float]) -> Joined:
+        """Volume and effective numbers, which cost little more than one of them.
+
+        Raises:
+            NumericalError: the numbers are too large to be told from one another.
+        """
+
+    def volume(self, precisions: Mapping[str, float]) -> float:
+        """log det(I + D^-1/2 H D^-1/2), D the precisions of all parameters, in nats."""
+        return self.at(precisions).volume
+
+    def effective(self, precisions: Mapping[str, float]) -> dict[str, float]:
+        """gamma_k of every tensor."""
+        return self.at(precisions).effective
+
+
 @attrs.define(eq=False)
-class Joint:
+class Joint(Together):
     """H = sum_n r_n r_n^T, each row r_n one of all tensors, by the inner products of its parts.
 
     With G_k the inner products of the parts in tensor k, the determinant is that of `I + sum_k G_k / delta_k`, and
@@ -65,8 +94,8 @@ class Joint:
             + sum_k [w_k log(1 - gamma_k/w_k) - P_k log(1 - gamma_k/P_k)]
 
     This becomes exact as sizes grow in proportion, and is exact without a projection. More effective parameters than
-    nine tenths of a projection's dimensions cannot be told from many more: there s_k and t stay at a tenth, and both
-    quantities are too low.
+    nine tenths of a projection's dimensions cannot be told from many more: there `1 - gamma_k/w_k` and `1 - gamma/w`
+    stay at a tenth, and both quantities are too low.
 
     Attributes:
         grams: G_k after projection, float64 `[tensor, w, w]`.
@@ -109,15 +138,17 @@ class Joint:
         """Parameters of every tensor."""
         return {key: int(number) for key, number in zip(self.keys, self.numbers.tolist(), strict=True)}
 
-    def volume(self, precisions: Mapping[str, float]) -> float:
-        """log det(I + D^-1/2 H D^-1/2), D the precisions of all parameters, in nats."""
-        return self._at(precisions).volume
+    def tells(self, found: Joined) -> bool:
+        """Whether the effective parameters that it found are few enough for what is left of the rows."""
+        width = self.grams.shape[1]
+        return width == self.rows or sum(found.effective.values()) <= _TOLD * width
 
-    def effective(self, precisions: Mapping[str, float]) -> dict[str, float]:
-        """gamma_k of every tensor."""
-        return self._at(precisions).effective
+    def of_rows(self, first: int, last: int) -> Joint:
+        """That of these rows alone, which no projection may have mixed."""
+        some = slice(first, last)
+        return Joint(self.grams[:, some, some], self.keys, self.widths, self.numbers, last - first)
 
-    def _at(self, precisions: Mapping[str, float]) -> _Joined:
+    def at(self, precisions: Mapping[str, float]) -> Joined:
         """Volume and effective numbers; gamma is iterated from where the last call left it, to a thousandth.
 
         Raises:
@@ -134,7 +165,7 @@ class Joint:
                 break
         self._last = found
         volume = 2 * float(factor.diagonal().log().sum()) + self._folded(gamma)
-        return _Joined(volume, dict(zip(self.keys, found.tolist(), strict=True)))
+        return Joined(volume, dict(zip(self.keys, found.tolist(), strict=True)))
 
     def _factor(self, inverse: Tensor) -> Tensor:
         """Of Cholesky, of `I + sum_k inverse_k G_k`."""
@@ -151,13 +182,13 @@ class Joint:
 
     def _folds(self, gamma: Tensor) -> Tensor:
         """s of every tensor."""
-        left = (1 - gamma / self.widths).clamp(min=_RESOLVED) / (1 - gamma / self.numbers)
+        left = (1 - gamma / self.widths).clamp(min=_LEFT_OVER) / (1 - gamma / self.numbers)
         return left.where(self.widths < self.numbers, 1.0)
 
     def _fold(self, gamma: Tensor) -> float:
         """t."""
         width, number = self.grams.shape[1], float(gamma.sum())
-        return max(1 - number / width, _RESOLVED) / (1 - number / self.rows) if width < self.rows else 1.0
+        return max(1 - number / width, _LEFT_OVER) / (1 - number / self.rows) if width < self.rows else 1.0
 
     def _folded(self, gamma: Tensor) -> float:
         """What the volume lacks."""
@@ -175,4 +206,4 @@ def _gram(rows: Tensor) -> Tensor:
 
 
 def _lost(number: Tensor, dimensions: Tensor) -> Tensor:
-    return dimensions * (1 - number / dimensions).clamp(min=_RESOLVED).log()
+    return dimensions * (1 - number / dimensions).clamp(min=_LEFT_OVER).log()

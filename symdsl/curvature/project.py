@@ -10,10 +10,11 @@ from torch import Tensor
 
 from symdsl.curvature.fisher import Fisher
 from symdsl.curvature.handlers import rows_for
-from symdsl.curvature.joint import Joint, Projected
+from symdsl.curvature.joint import Joint, Projected, Together
 from symdsl.curvature.likelihood import Likelihood
 from symdsl.curvature.passes import Passed, forward, in_order
-from symdsl.curvature.sketch import OuterSketch, Sketch
+from symdsl.curvature.sampled import Sampled, Told
+from symdsl.curvature.sketch import OuterSketch, Sample, Sketch
 from symdsl.nn import Network, Use
 
 _LARGE = 1 << 17
@@ -25,16 +26,19 @@ class Projection(Passed):
     """What one pass over the data gives a Laplace approximation of all tensors together, at unit noise.
 
     Attributes:
-        parts: projected rows of every active parameter tensor.
+        mixed: projected rows of every active parameter tensor.
+        drawn: as many of the rows as they are, but for their columns, if `mixed` holds sums of rows.
         rows: rows there were: examples times columns.
     """
 
-    parts: dict[str, Projected]
+    mixed: dict[str, Projected]
+    drawn: dict[str, Projected] | None
     rows: int
 
-    def determinant(self) -> Joint:
+    def determinant(self) -> Together:
         """Of all tensors and any prior."""
-        return Joint.of(self.parts, self.rows)
+        mixed = Joint.of(self.mixed, self.rows)
+        return mixed if self.drawn is None else Told(mixed, Sampled.of(self.drawn, self.rows))
 
 
 def project(
@@ -58,32 +62,58 @@ def project(
         fisher: which columns of Lambda's square root are propagated.
         generator: source of drawn labels, random signs and projections, on the network's device.
         width: numbers that are left of a row in each tensor; tensors of no more parameters are kept whole.
-        rows: rows that are left of all examples' columns; no more rows than these are kept as they are.
+        rows: rows that are left of all examples' columns, as sums and as a sample; no more rows than these are kept as
+            they are.
         batch: examples at a time; changes nothing but memory and what is drawn.
 
     Raises:
         TypeError: a parameter tensor has no handler, or its path did not record its use.
         RunError: a handler does not give the gradients of single examples.
     """
-    mixing: Sketch | None = None
-    projected: dict[str, Callable[[Use, Tensor], Tensor]] = {}
-    parts: dict[str, Projected] = {}
+    found: dict[str, _Collected] = {}
+    keeping: list[Sketch | Sample] = []
     loss = torch.zeros((), dtype=torch.float64, device=net.device)
     start = outputs = 0
     for ahead in forward(net, x, y, likelihood, in_order(x, batch)):
         loss += ahead.loss
         outputs = ahead.outputs.shape[1]
-        mixing = mixing or Sketch(len(x) * fisher.number(outputs), rows, generator)
+        keeping = keeping or _keeping(len(x) * fisher.number(outputs), rows, generator)
         for gradients in ahead.columns(likelihood, fisher, generator):
             for key, use in ahead.uses.items():
-                if key not in projected:
-                    projected[key] = _projection(key, use, gradients[key], width, generator)
-                some = _rows(use, gradients[key], projected[key])
-                if key not in parts:
-                    parts[key] = Projected(some.new_zeros(mixing.width, some.shape[1]), _parameters(use))
-                mixing.add(parts[key].rows, start, some)
+                if key not in found:
+                    found[key] = _Collected(_projection(key, use, gradients[key], width, generator))
+                found[key].add(use, gradients[key], start, keeping)
             start += ahead.examples
-    return Projection(float(loss), len(x), outputs, parts, start)
+    mixed, *drawn = ({key: one.parts[number] for key, one in found.items()} for number in range(len(keeping)))
+    return Projection(float(loss), len(x), outputs, mixed, drawn[0] if drawn else None, start)
+
+
+def _keeping(number: int, rows: int, generator: torch.Generator) -> list[Sketch | Sample]:
+    """What is left of so many rows: sums of them and, where these are of several, some of the rows themselves."""
+    mixing = Sketch(number, rows, generator)
+    return [mixing] if number <= rows else [mixing, Sample(number, rows, generator)]
+
+
+@attrs.define(eq=False)
+class _Collected:
+    """What is left of the rows of one tensor.
+
+    Attributes:
+        projection: of a batch's rows, from the use of the tensor and the gradients in what it gives.
+        parts: for each way of keeping rows.
+    """
+
+    projection: Callable[[Use, Tensor], Tensor]
+    parts: list[Projected] = attrs.field(factory=list)
+
+    @torch.no_grad()
+    def add(self, use: Use, gradients: Tensor, start: int, keeping: list[Sketch | Sample]) -> None:
+        rows = self.projection(use, gradients) * use.scale
+        if not self.parts:
+            size = _parameters(use)
+            self.parts = [Projected(rows.new_zeros(one.width, rows.shape[1]), size) for one in keeping]
+        for part, one in zip(self.parts, keeping, strict=True):
+            one.add(part.rows, start, rows)
 
 
 def _parameters(use: Use) -> int:
@@ -102,8 +132,3 @@ def _projection(
         return lambda use, gradients: outer(*uses(use.owner, use.inputs, gradients))
     parts, sketch = rows.parts, Sketch(size, width, generator)
     return lambda use, gradients: sketch(parts(use.owner, use.inputs, gradients))
-
-
-@torch.no_grad()
-def _rows(use: Use, gradients: Tensor, projection: Callable[[Use, Tensor], Tensor]) -> Tensor:
-    return projection(use, gradients) * use.scale

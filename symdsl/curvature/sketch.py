@@ -54,6 +54,25 @@ class Sketch:
             total.index_add_(0, self._sums[some], rows * self._signs[some, None].to(rows.dtype))
 
 
+class Sample:
+    """Some of P rows, drawn without replacement, in an order that is drawn as well.
+
+    Attributes:
+        width: rows that are drawn.
+    """
+
+    def __init__(self, size: int, width: int, generator: torch.Generator) -> None:
+        """Draws `width` of `size` rows on the generator's device."""
+        self.width = width
+        self._places = torch.randperm(size, generator=generator, device=generator.device)
+
+    def add(self, total: Tensor, start: int, rows: Tensor) -> None:
+        """Puts rows `[n, column]`, from the `start`-th of P on, into `total`, `[width, column]`, if they are drawn."""
+        places = self._places[start : start + len(rows)]
+        drawn = places < self.width
+        total[places[drawn]] = rows[drawn]
+
+
 class OuterSketch:
     """A random projection of outer products g a^T, which are never formed, to `width` numbers.
 

@@ -427,8 +427,8 @@ def test_without_a_projection_what_is_projected_are_the_gradients_of_single_exam
     x, y = images(nodes, 3), torch.zeros(3).long()
     names = {id(parameter): module for module, parameter in net.named_parameters()}
     found = project(net, x, y, Categorical(), Exact(), torch.Generator(), 1 << 20, 1 << 20)
-    assert found.parts.keys() == net.tensors().keys()
-    for key, part in found.parts.items():
+    assert found.mixed.keys() == net.tensors().keys()
+    for key, part in found.mixed.items():
         gradients = [rows(net, names[id(net.tensors()[key])], x, c) for c in Categorical().columns(net(x).detach())]
         expected = torch.cat(gradients)
         assert part.size == expected.shape[1]
@@ -443,10 +443,26 @@ def test_projections_are_of_the_size_asked_for_and_the_same_for_the_same_draw():
         project(net, x, y, Categorical(), MonteCarlo(2), torch.Generator().manual_seed(0), 7, 4) for _ in range(2)
     )
     assert first.rows == 10
-    for key, part in first.parts.items():
+    for key, part in first.mixed.items():
         assert part.rows.shape[0] <= 4
         assert part.rows.shape[1] <= 7
-        assert torch.equal(part.rows, second.parts[key].rows)
+        assert torch.equal(part.rows, second.mixed[key].rows)
+
+
+def test_some_of_the_rows_are_left_as_they_are_the_same_in_every_tensor():
+    nodes, net = network("mixed")
+    x, y = images(nodes, 5), torch.zeros(5).long()
+    every, some = (
+        project(net, x, y, Categorical(), Exact(), torch.Generator().manual_seed(0), 1 << 20, number, batch=2)
+        for number in (1 << 20, 4)
+    )
+    assert every.drawn is None
+    assert some.drawn is not None
+    whole, drawn = (torch.cat([part.rows for part in parts.values()], 1) for parts in (every.mixed, some.drawn))
+    same = torch.cdist(drawn, whole) < 1e-9 * whole.norm()
+    assert drawn.shape == (4, whole.shape[1])
+    assert bool((same.sum(1) >= 1).all())
+    assert len({int(row.nonzero()[0]) for row in same}) == 4
 
 
 def test_large_outer_products_are_projected_without_being_formed(monkeypatch):
@@ -454,7 +470,7 @@ def test_large_outer_products_are_projected_without_being_formed(monkeypatch):
     x, y = images(nodes, 6), torch.zeros(6).long()
 
     def found():
-        return project(net, x, y, Categorical(), Exact(), torch.Generator().manual_seed(0), 4096, 1 << 20).parts
+        return project(net, x, y, Categorical(), Exact(), torch.Generator().manual_seed(0), 4096, 1 << 20).mixed
 
     whole = found()
     monkeypatch.setattr(sys.modules["symdsl.curvature.project"], "_LARGE", 1)

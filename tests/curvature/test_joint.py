@@ -3,70 +3,24 @@ import math
 import pytest
 import torch
 
+from oracles.together import SIZES, exactly, generator, left_of, precisions_for, rows, unequal
 from symdsl.curvature import Joint
 from symdsl.curvature.joint import Projected
 from symdsl.curvature.sketch import Sketch
 from symdsl.diagnostics import NumericalError
 
-SIZES = {"a": 100, "b": 160, "c": 10}
-
-
-def generator(seed=0):
-    return torch.Generator().manual_seed(seed)
-
-
-def rows(decay, count=300):
-    """Parts of rows in three tensors, which say in part the same of the examples."""
-    across, _ = torch.linalg.qr(torch.randn(count, count, generator=generator(), dtype=torch.float64))
-    scales = torch.arange(1, count + 1, dtype=torch.float64) ** (-decay / 2)
-    basis = across * scales @ across.T
-    return {
-        key: basis @ torch.randn(count, size, generator=generator(seed), dtype=torch.float64)
-        for seed, (key, size) in enumerate(SIZES.items())
-    }
-
 
 def projected(found, width, count):
     drawn = generator(7)
-    sketches = {key: Sketch(part.shape[1], width, drawn) for key, part in found.items()}
-    mixing = Sketch(len(next(iter(found.values()))), count, drawn)
-    parts = {}
-    for key, part in found.items():
-        narrow = sketches[key]([part])
-        mixed = narrow.new_zeros(mixing.width, narrow.shape[1])
-        mixing.add(mixed, 0, narrow)
-        parts[key] = Projected(mixed, part.shape[1])
-    return Joint.of(parts, len(part))
-
-
-def exactly(found, precisions):
-    """Volume and effective numbers from the whole matrix."""
-    scaled = torch.cat([part / math.sqrt(precisions[key]) for key, part in found.items()], 1)
-    whole = scaled.T @ scaled
-    ridge = whole + torch.eye(len(whole), dtype=whole.dtype)
-    known = torch.linalg.solve(ridge, whole).diagonal()
-    numbers = [float(some.sum()) for some in known.split(list(SIZES.values()))]
-    return float(torch.logdet(ridge)), dict(zip(SIZES, numbers, strict=True))
-
-
-def precisions_for(found, effective):
-    """Unequal precisions at which the whole has so many effective parameters."""
-    low, high = -40.0, 40.0
-    for _ in range(40):
-        middle = (low + high) / 2
-        more = sum(exactly(found, _unequal(middle))[1].values()) > effective
-        low, high = (middle, high) if more else (low, middle)
-    return _unequal(low)
-
-
-def _unequal(log_precision):
-    return {key: math.exp(log_precision + shift) for shift, key in enumerate(SIZES)}
+    narrow = {key: Sketch(part.shape[1], width, drawn)([part]) for key, part in found.items()}
+    mixed = left_of(narrow, Sketch(len(narrow["a"]), count, drawn))
+    return Joint.of({key: Projected(mixed[key].rows, part.shape[1]) for key, part in found.items()}, len(narrow["a"]))
 
 
 @pytest.mark.parametrize("log_precision", [-7.0, 0.0, 7.0])
 def test_without_a_projection_the_determinant_is_that_of_the_whole_matrix(log_precision):
     found = rows(1.0, 90)
-    joint, precisions = projected(found, 160, 90), _unequal(log_precision)
+    joint, precisions = projected(found, 160, 90), unequal(log_precision)
     volume, effective = exactly(found, precisions)
     assert joint.sizes == SIZES
     assert joint.volume(precisions) == pytest.approx(volume, rel=1e-9)

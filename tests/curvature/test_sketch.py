@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from oracles.comparison import assert_same
-from symdsl.curvature.sketch import OuterSketch, Sketch
+from symdsl.curvature.sketch import OuterSketch, Sample, Sketch
 
 
 def generator(seed=0):
@@ -52,3 +52,23 @@ def test_a_sketch_of_outer_products_keeps_their_inner_products_in_the_mean():
     projected = OuterSketch(5, 9, 1 << 18, generator())(a, g)
     assert projected.shape == (6, 1 << 18)
     assert_same(projected @ projected.T, (a @ a.T) * (g @ g.T), 0.05)
+
+
+def test_a_sample_keeps_rows_as_they_are_each_at_most_once():
+    found, sample = torch.arange(20.0).unsqueeze(1), Sample(20, 6, generator())
+    total = torch.full((6, 1), -1.0)
+    for start in (0, 7, 14):
+        sample.add(total, start, found[start : start + 7])
+    kept = total.flatten().tolist()
+    assert len(set(kept)) == 6
+    assert set(kept) <= set(range(20))
+
+
+def test_the_order_of_a_sample_is_drawn_so_that_a_half_of_it_is_a_sample():
+    found = torch.arange(1000.0).unsqueeze(1)
+    halves = []
+    for seed in range(20):
+        total = torch.zeros(100, 1)
+        Sample(1000, 100, generator(seed)).add(total, 0, found)
+        halves.append(float(total[:50].mean()))
+    assert sum(halves) / len(halves) == pytest.approx(499.5, abs=30)

@@ -220,6 +220,21 @@ def test_all_tensors_together_have_fewer_effective_parameters_than_each_on_its_o
     assert sum(together.values()) < 0.8 * sum(apart.values())
 
 
+@pytest.mark.parametrize(("precision", "few"), [(0.1, 60), (1.0, 100)])
+def test_fewer_rows_than_effective_parameters_are_told_from_some_of_the_examples(precision, few):
+    net, _ = classifier()
+    x = torch.randn(240, 1, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    data, precisions = Examples(x, torch.arange(240) % 3), dict.fromkeys(net.tensors(), precision)
+    exact, found = (
+        laplace.fit(net, data, curvature="full", fisher="signs(1)", precisions=precisions, rows=number, width=1 << 16)
+        for number in (240, few)
+    )
+    number = sum(exact.effective_parameters().values())
+    assert number > 0.9 * few
+    assert sum(found.effective_parameters().values()) == pytest.approx(number, rel=0.15)
+    assert found.log_evidence() == pytest.approx(exact.log_evidence(), rel=0.15)
+
+
 @pytest.mark.parametrize("name", ["width", "rows"])
 def test_a_projection_to_nothing_is_refused(name):
     net, data = classifier()
