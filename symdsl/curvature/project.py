@@ -13,7 +13,7 @@ from symdsl.curvature.handlers import rows_for
 from symdsl.curvature.joint import Joint, Projected, Together
 from symdsl.curvature.likelihood import Likelihood
 from symdsl.curvature.passes import Passed, forward, in_order
-from symdsl.curvature.sampled import Sampled, Told
+from symdsl.curvature.sampled import Told
 from symdsl.curvature.sketch import OuterSketch, Sample, Sketch
 from symdsl.nn import Network, Use
 
@@ -38,7 +38,7 @@ class Projection(Passed):
     def determinant(self) -> Together:
         """Of all tensors and any prior."""
         mixed = Joint.of(self.mixed, self.rows)
-        return mixed if self.drawn is None else Told(mixed, Sampled.of(self.drawn, self.rows))
+        return mixed if self.drawn is None else Told(mixed, self.drawn)
 
 
 def project(

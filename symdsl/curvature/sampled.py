@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 
 import attrs
@@ -98,17 +99,22 @@ def _grown(volumes: Tensor, doublings: float) -> Tensor:
     return torch.exp2(whole + exponent)
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class Told(Together):
     """H by all rows mixed where these tell its effective number, and else by those drawn.
 
     Attributes:
         mixed: of all rows, projected.
-        sampled: from some of them as they are.
+        drawn: some of them as they are but for their columns, in every tensor.
     """
 
     mixed: Joint
-    sampled: Sampled
+    drawn: Mapping[str, Projected]
+
+    @cached_property
+    def sampled(self) -> Sampled:
+        """What the rows drawn let one expect, formed when it is first asked for."""
+        return Sampled.of(self.drawn, self.mixed.rows)
 
     @property
     def sizes(self) -> dict[str, int]:

@@ -20,7 +20,7 @@ def sampled(found, count, seed=0):
 def told(found, count, seed=0):
     total = len(found["a"])
     mixed = Joint.of(left_of(found, Sketch(total, count, generator(seed))), total)
-    return Told(mixed, sampled(found, count, seed))
+    return Told(mixed, left_of(found, Sample(total, count, generator(seed))))
 
 
 @pytest.mark.parametrize("decay", [0.5, 1.0, 2.0])
