@@ -8,13 +8,11 @@ from functools import cached_property
 from itertools import pairwise
 
 import attrs
-import torch
-from torch import Tensor
 
 from symdsl.curvature.joint import Joined, Joint, Projected, Together
 
-_SHRINKING = (1e-6, 1 - 1e-8)
-"""Range of the factor between exponents; its ends stand for zero and one, where slopes are not defined."""
+_STEADY = 1 - 1e-5
+"""The factor between exponents above which they are taken not to shrink; nearer to one, its slopes are round-off."""
 
 
 @attrs.frozen(eq=False)
@@ -75,14 +73,12 @@ class Sampled(Together):
         found = [_mean([joint.at(precisions) for joint in group]) for group in self.groups]
         if not found[0].volume:
             return found[0]
-        volumes = torch.tensor([one.volume for one in found], dtype=torch.float64, requires_grad=True)
-        volume = _grown(volumes, math.log2(self.rows / self.whole.rows))
-        slopes = torch.autograd.grad(volume, volumes)[0].tolist()
+        volume, slopes = _grown([one.volume for one in found], math.log2(self.rows / self.whole.rows))
         effective = {}
         for key, size in self.sizes.items():
             number = math.fsum(slope * one.effective[key] for slope, one in zip(slopes, found, strict=True))
             effective[key] = min(max(number, 0.0), float(size))
-        return Joined(volume.item(), effective)
+        return Joined(volume, effective)
 
 
 def _mean(found: Sequence[Joined]) -> Joined:
@@ -90,13 +86,22 @@ def _mean(found: Sequence[Joined]) -> Joined:
     return Joined(math.fsum(one.volume for one in found) / len(found), effective)
 
 
-def _grown(volumes: Tensor, doublings: float) -> Tensor:
-    """The volume after so many doublings, from those of all rows, of halves and of quarters."""
-    whole, half, quarter = volumes.log2()
-    last = whole - half
-    shrinking = (last / (half - quarter).clamp(min=1e-12)).clamp(*_SHRINKING)
-    exponent = last * shrinking * (1 - shrinking**doublings) / (1 - shrinking)
-    return torch.exp2(whole + exponent)
+def _grown(volumes: Sequence[float], doublings: float) -> tuple[float, tuple[float, float, float]]:
+    """The volume after so many doublings, and its slopes in those of all rows, of halves and of quarters."""
+    whole, half, quarter = map(math.log2, volumes)
+    last, before = whole - half, half - quarter
+    shrinking = max(last / before, 0.0) if before > 0 else 1.0
+    if shrinking > _STEADY:
+        doubled, change = doublings, 0.0
+    else:
+        power = shrinking**doublings
+        doubled = shrinking * (1 - power) / (1 - shrinking)
+        change = (1 - (doublings + 1) * power + doublings * shrinking * power) / (1 - shrinking) ** 2
+    volume = float(2 ** (whole + last * doubled))
+    of_last, of_quarter = doubled + shrinking * change, shrinking**2 * change
+    exponents = (1 + of_last, -of_last - of_quarter, of_quarter)
+    first, second, third = (volume * exponent / one for exponent, one in zip(exponents, volumes, strict=True))
+    return volume, (first, second, third)
 
 
 @attrs.frozen(eq=False, slots=False)

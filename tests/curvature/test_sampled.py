@@ -108,11 +108,22 @@ def test_a_handful_of_rows_gives_finite_numbers(count):
 
 
 def test_a_volume_that_no_longer_grows_stays_as_it_is():
-    found = _grown(torch.tensor([3.0, 3.0, 3.0], dtype=torch.float64), 2.5)
-    assert float(found) == pytest.approx(3)
-    volumes = torch.tensor([3.0, 3.0, 2.0], dtype=torch.float64, requires_grad=True)
-    slopes = torch.autograd.grad(_grown(volumes, 0.5), volumes)[0]
-    assert bool(torch.isfinite(slopes).all())
+    for volumes in ([3.0, 3.0, 3.0], [3.0, 3.0, 2.0], [3.0 - 1e-6, 3.0, 2.0]):
+        volume, slopes = _grown(volumes, 2.5)
+        assert volume == pytest.approx(3, rel=1e-5)
+        assert sum(slopes) == pytest.approx(1, rel=1e-5)
+
+
+@pytest.mark.parametrize("volumes", [[9.0, 5.0, 2.6], [9.0, 4.6, 2.3001], [9.0, 8.9, 2.6]])
+@pytest.mark.parametrize("doublings", [0.4, 1.0, 6.3])
+def test_a_volume_grows_by_an_exponent_that_shrinks_and_with_these_slopes(volumes, doublings):
+    whole, half, quarter = (torch.tensor(one, dtype=torch.float64, requires_grad=True) for one in volumes)
+    last = torch.log2(whole / half)
+    shrinking = last / torch.log2(half / quarter)
+    expected = whole * 2 ** (last * shrinking * (1 - shrinking**doublings) / (1 - shrinking))
+    volume, slopes = _grown(volumes, doublings)
+    assert volume == pytest.approx(expected.item())
+    assert slopes == pytest.approx([one.item() for one in torch.autograd.grad(expected, (whole, half, quarter))])
 
 
 def test_nothing_is_expected_of_rows_that_vanish():
