@@ -93,6 +93,7 @@ def groups(points: tuple[Point, ...]) -> Iterator[tuple[str, tuple[Point, ...]]]
 def draw(points: tuple[Point, ...], path: Path) -> None:
     """The scatter: one marker per prior, one colour per kind."""
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
     for (index, kinds), (marker, prior) in product(enumerate(KINDS), zip("vosD*", PRIORS, strict=True)):
@@ -106,6 +107,10 @@ def draw(points: tuple[Point, ...], path: Path) -> None:
     axes.set(xlabel="negative log evidence per training example, nats", ylabel="test NLL, nats", xscale="log")
     axes.set(yscale="log", title=f"{len(points)} networks on digits, rank correlation {correlation(points):.2f}")
     axes.legend(fontsize="small")
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
     figure.savefig(path, dpi=120)
 
 
