@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import attrs
 import torch
@@ -14,6 +14,7 @@ from symdsl.analysis.facts import Full, Kfac
 from symdsl.catalog.searches import PROJECTED_ROWS, PROJECTED_WIDTH
 from symdsl.curvature import Curvature, Fisher, Likelihood, Projection, estimate, project
 from symdsl.curvature.fisher import parse_fisher
+from symdsl.curvature.handlers import Sharing
 from symdsl.curvature.likelihood import likelihood_of
 from symdsl.nn import Network
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from symdsl.data import Examples
 
 
-SHARINGS: dict[str, Literal["expand", "reduce"]] = {"kfac-expand": "expand", "kfac-reduce": "reduce"}
+SHARINGS: dict[str, Sharing] = {"kfac-expand": "expand", "kfac-reduce": "reduce"}
 """How KFAC treats weights that are used several times per example, by the name of a curvature."""
 
 
