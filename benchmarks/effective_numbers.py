@@ -44,10 +44,11 @@ class Row:
         return f"| {self.tensor} | {self.size} | {self.precision:.3g} | {' | '.join(cells)} |"
 
 
-def learned_precisions(run: RunFolder) -> dict[str, float]:
-    """Precision of every tensor that the run has not switched off."""
-    evaluated = [line for line in run.read_metrics() if line.get("precisions")]
-    return dict(evaluated[-1]["precisions"])
+def finished(run: Path) -> tuple[Network, Examples, dict[str, float]]:
+    """The network of a finished run, what it was trained on, and the precision of every tensor not switched off."""
+    spec, folder = symdsl.load(run / "spec.sym"), RunFolder.view(run)
+    evaluated = [line for line in folder.read_metrics() if line.get("precisions")]
+    return learned_network(folder, spec), symdsl.data.load(spec).train, dict(evaluated[-1]["precisions"])
 
 
 def untrain(net: Network, initial: Network) -> None:
@@ -112,14 +113,11 @@ def main() -> None:
     parser.add_argument("--fisher", default="mc(4)")
     parser.add_argument("--largest", type=int, default=2500)
     arguments = parser.parse_args()
-    spec = symdsl.load(arguments.run / "spec.sym")
-    train = symdsl.data.load(spec).train
-    folder = RunFolder.view(arguments.run)
-    precisions, net = learned_precisions(folder), learned_network(folder, spec)
+    net, train, precisions = finished(arguments.run)
     sizes = {key: parameter.numel() for key, parameter in net.tensors().items() if key in precisions}
     keys = [key for key, size in sizes.items() if size <= arguments.largest and not key.endswith(".bias")]
     after = compared(net, train, arguments.fisher, precisions, keys)
-    untrain(net, symdsl.compile(spec))
+    untrain(net, symdsl.compile(symdsl.load(arguments.run / "spec.sym")))
     before = compared(net, train, arguments.fisher, precisions, keys)
     figures = "KFAC | bounded | block | all tensors"
     print(f"| tensor | parameters | precision | untrained: {figures} | trained: {figures} |")

@@ -12,11 +12,9 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from effective_numbers import learned_precisions
+from effective_numbers import finished
 
 import symdsl
-from symdsl.runner.evaluate import learned_network
-from symdsl.runs import RunFolder
 
 CURVATURES: dict[str, dict[str, Any]] = {
     "bounded": {"bounded": True},
@@ -31,9 +29,7 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
     arguments = parser.parse_args()
-    spec = symdsl.load(arguments.run / "spec.sym")
-    folder = RunFolder.view(arguments.run)
-    net, train, precisions = learned_network(folder, spec), symdsl.data.load(spec).train, learned_precisions(folder)
+    net, train, precisions = finished(arguments.run)
     print(f"| fisher | seed | {' | '.join(f'{name}: evidence | effective parameters' for name in CURVATURES)} |")
     print("|---|---|" + "---|---|" * len(CURVATURES))
     for fisher, seed in [("exact", 0)] + [(fisher, seed) for fisher in FISHERS for seed in arguments.seeds]:

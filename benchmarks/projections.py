@@ -13,13 +13,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from effective_numbers import learned_precisions
+from effective_numbers import finished
 
 import symdsl
-from symdsl.curvature.joint import Joined
+from symdsl.curvature.joint import Joined, Together
 from symdsl.curvature.sampled import Told
-from symdsl.runner.evaluate import learned_network
-from symdsl.runs import RunFolder
 
 
 def cell(found: Joined, times: float = 1.0, mark: str = "") -> str:
@@ -33,15 +31,14 @@ def main() -> None:
     parser.add_argument("--factors", type=float, nargs="+", default=[0.1, 1.0, 10.0, 100.0])
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    spec = symdsl.load(arguments.run / "spec.sym")
-    folder = RunFolder.view(arguments.run)
-    net, train, precisions = learned_network(folder, spec), symdsl.data.load(spec).train, learned_precisions(folder)
+    net, train, precisions = finished(arguments.run)
     every, some = (
         symdsl.laplace.fit(
             net, train, "full", "signs(1)", precisions=precisions, seed=arguments.seed, rows=rows
         ).determinant
         for rows in (len(train), arguments.rows)
     )
+    assert isinstance(every, Together), "the determinant is one of all tensors together"
     if not isinstance(some, Told):
         parser.error(f"--rows must be below the number of training examples, {len(train)}")
     print("| precisions times | all | sums | drawn | bound |")
@@ -51,7 +48,7 @@ def main() -> None:
         sums, drawn = some.mixed.at(at), some.sampled.at(at)
         marks = ("*", "") if some.mixed.tells(sums) else ("", "*")
         bound = cell(some.sampled.whole.at(at), len(train) / arguments.rows)
-        cells = [cell(Joined(every.volume(at), every.effective(at))), cell(sums, mark=marks[0])]
+        cells = [cell(every.at(at)), cell(sums, mark=marks[0])]
         print(f"| {factor:g} | {' | '.join([*cells, cell(drawn, mark=marks[1]), bound])} |", flush=True)
 
 
