@@ -83,13 +83,14 @@ def trail(data: Data) -> tuple[Outline, ...]:
 
 
 def written(step: Step) -> str:
-    """A step as a spec has it, without the arguments that are at their defaults."""
-    signature = (SOURCES.get(step.name) or TRANSFORMS[step.name]).signature
+    """A step as a spec may have it: a transform with all it is told, a source without what is at its default."""
+    transform = TRANSFORMS.get(step.name)
+    signature = (transform or SOURCES[step.name]).signature
     values = dict(step.arguments)  # without those that have no default and were left out
     given = [
         _written_argument(one, values[one.name])
         for one in signature.parameters
-        if one.name in values and values[one.name] != one.default
+        if one.name in values and (transform or values[one.name] != one.default)
     ]
     return f"{step.name}({', '.join(given)})" if given else step.name
 

@@ -54,7 +54,7 @@ _ROWS = Parameter(
     "rows",
     Whole(1, 1 << 16),
     PROJECTED_ROWS,
-    "rows that all examples' columns are projected to, if more",
+    "rows that all examples' columns are projected to, if more; drawn among them where sums tell too little",
 )
 _APPROXIMATION = Variant(
     (

@@ -86,14 +86,14 @@ def test_targets_are_described(tmp_path: Path) -> None:
     [
         (step("mnist", root="~/data", download=False), "mnist"),
         (step("mnist", root="/x", download=True), 'mnist(root = "/x", download)'),
-        (step("augment", flip=True, shift=4), "augment(flip)"),
+        (step("augment", flip=True, shift=4), "augment(flip, shift = 4)"),
         (step("rotate", degrees=22.5), "rotate(degrees = 22.5)"),
-        (step("quadrants", label="both", copies=4), "quadrants(label = both)"),
+        (step("quadrants", label="both", copies=4), "quadrants(label = both, copies = 4)"),
         (step("subset", n=9), "subset(n = 9)"),
         (step("subset", n=9, test=5), "subset(n = 9, test = 5)"),
     ],
 )
-def test_a_step_is_written_without_its_defaults(one: object, text: str) -> None:
+def test_a_transform_is_written_in_full_and_a_source_without_its_defaults(one: object, text: str) -> None:
     assert written(one) == text  # type: ignore[arg-type]
 
 
