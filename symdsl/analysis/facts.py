@@ -322,6 +322,7 @@ class Optimizer:
         clip: bound on the gradient's norm; 0 for none.
         steps: `relative` shrinks a tensor's steps as the tensor itself shrinks below its initial size.
         warmup: share of the run, in [0, 1], in which the learning rate rises to its schedule.
+        scales: whether the scale of each tensor takes steps of its own, too.
     """
 
     name: Literal["adam"]
@@ -330,6 +331,7 @@ class Optimizer:
     clip: float
     steps: Literal["relative", "absolute"] = "relative"
     warmup: float = 0.0
+    scales: bool = False
 
 
 PriorSchedule = Literal["onecycle", "cosine", "constant"]

@@ -84,7 +84,10 @@ _STEPS = Parameter(
 _WARMUP = Parameter(
     "warmup", Real(0, 1), 0.0, "share of the run in which the learning rate rises to its schedule; 0 for none"
 )
-_OPTIMIZER = Variant((Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS, _WARMUP), "Adam on the weights"),))
+_SCALES = Parameter("scales", Switch(), False, "whether the scale of each tensor takes steps of its own, too")
+_OPTIMIZER = Variant(
+    (Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS, _WARMUP, _SCALES), "Adam on the weights"),)
+)
 _DAMPING = Parameter("damping", Real(0, 1, below=True), 0.0, "share of the old log precision that is kept")
 _PRIOR_OPTIMIZER = Variant(
     (

@@ -22,6 +22,7 @@ from symdsl.laplace import AdamUpdate, Laplace, MackayUpdate, PriorUpdate
 from symdsl.laplace.posterior import estimator, from_curvature
 from symdsl.laplace.priors import LARGEST_PRECISION
 from symdsl.nn import Network
+from symdsl.runner.scales import Scales
 from symdsl.runner.schedule import SCHEDULES, warm_up
 
 OFF_SHARE = 1e-4
@@ -137,7 +138,9 @@ class Learner:
         self.augmentation = Augmentation.of(facts.data)
         self.seed = seed
         self.parameters = net.tensors()
-        groups = [{"params": [parameter]} for parameter in self.parameters.values()]
+        self.scales = Scales(self.parameters if self.search.optimizer.scales else {})
+        self._trained = self.parameters | {f"{key}/scale": log for key, log in self.scales.logs.items()}
+        groups = [{"params": [parameter]} for parameter in self._trained.values()]
         self.optimizer = torch.optim.Adam(groups, lr=self.search.optimizer.lr, fused=True)
         self._initial_sizes = self._sizes()
         self.precisions = dict(stated_precisions(facts) if precisions is None else precisions)
@@ -194,7 +197,8 @@ class Learner:
 
     def _set_learning_rates(self, progress: float, relative: list[float]) -> None:
         rate = self._learning_rate(progress)
-        for group, factor in zip(self.optimizer.param_groups, relative, strict=True):
+        factors = [*relative, *(1.0 for _ in self.scales.logs)]
+        for group, factor in zip(self.optimizer.param_groups, factors, strict=True):
             group["lr"] = rate * factor
 
     def _train_step(self, batch: Examples) -> Tensor:
@@ -205,7 +209,9 @@ class Learner:
         self._add_prior_gradient()
         bound = self.search.optimizer.clip or math.inf
         norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), bound)
+        self.scales.differentiate()
         self.optimizer.step()
+        self.scales.apply()
         right = torch.zeros_like(norm) if self.likelihood.has_noise else (outputs.argmax(1) == batch.y).sum()
         return torch.stack((loss.detach(), right.to(loss.dtype), (~torch.isfinite(norm)).to(loss.dtype)))
 
@@ -293,7 +299,8 @@ class Learner:
         found: dict[str, Tensor] = {}
         for key, parameter in self.parameters.items():
             found[f"parameter/{key}"] = parameter.detach().cpu().clone()
-            for name, value in self.optimizer.state.get(parameter, {}).items():
+        for key, trained in self._trained.items():
+            for name, value in self.optimizer.state.get(trained, {}).items():
                 found[f"{name}/{key}"] = value.detach().cpu().clone()
         return found
 
@@ -322,10 +329,11 @@ class Learner:
                 self.switch_off(layer, path)
         for key, parameter in self.parameters.items():
             parameter.data.copy_(tensors[f"parameter/{key}"])
+        for key, trained in self._trained.items():
             moments = {name: tensors[f"{name}/{key}"] for name in _MOMENTS if f"{name}/{key}" in tensors}
-            self.optimizer.state.pop(parameter, None)
+            self.optimizer.state.pop(trained, None)
             if moments:
-                self.optimizer.state[parameter] = {name: self._placed(value) for name, value in moments.items()}
+                self.optimizer.state[trained] = {name: self._placed(value) for name, value in moments.items()}
         self.epoch, self.seed = state["epoch"], state["seed"]
         self.precisions = dict(state["precisions"])
         self.prior_state = {key: (first, second, steps) for key, (first, second, steps) in state["prior_state"].items()}

@@ -57,10 +57,14 @@ NAMES = {*LETS, *BUILTINS, "cosine", "constant"}
             SPEC.replace("prior {", f"prior {{\n  l1.{MARK}"), ["F-FC", "CONV", "bias", "*"], id="half a rule"
         ),
         pytest.param(at("epochs = 20\n  optimizer = "), ["adam", *LETS, *BUILTINS], id="values of a key"),
-        pytest.param(at("adam("), ["lr", "schedule", "clip", "steps", "warmup", *LETS, *BUILTINS], id="arguments"),
+        pytest.param(
+            at("adam("), ["lr", "schedule", "clip", "steps", "warmup", "scales", *LETS, *BUILTINS], id="arguments"
+        ),
         pytest.param(SPEC.replace("lr = 0.01", f"schedule = {MARK}"), ["cosine", "constant", *LETS, *BUILTINS]),
         pytest.param(
-            SPEC.replace("lr = 0.01", f"lr = 0.01, s{MARK}"), ["schedule", "clip", "steps", "warmup"], id="more"
+            SPEC.replace("lr = 0.01", f"lr = 0.01, s{MARK}"),
+            ["schedule", "clip", "steps", "warmup", "scales"],
+            id="more",
         ),
         pytest.param(at("normal(precision = 10, "), ["variance", "std", "fixed"], id="switches"),
         pytest.param(f"// a {MARK}", [], id="a comment"),

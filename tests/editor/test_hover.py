@@ -85,7 +85,8 @@ def test_a_selector_shows_the_layers_it_is_about() -> None:
         ("adam(", "`lr`: learning rate at the start; a number, above 0 and at most 1000; 0.005 unless given"),
         (
             "optimizer = ",
-            "```sym\nadam(lr = 0.005, schedule = cosine, clip = 1.0, steps = relative, warmup = 0.0)\n```",
+            "```sym\nadam(lr = 0.005, schedule = cosine, clip = 1.0, steps = relative, warmup = 0.0, "
+            "scales = false)\n```",
         ),
         (
             "digits(",

@@ -98,9 +98,15 @@ def test_another_seed_gives_another_run(small, tmp_path):
 
 
 @pytest.mark.parametrize("after", [1, 2, 3])
-@pytest.mark.parametrize("prior", ["mackay(damping = 0.2)", "adam(lr = 0.1)"])
-def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, after, prior):
-    spec = small(search__prior_optimizer=prior)
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"search__prior_optimizer": "mackay(damping = 0.2)"},
+        {"search__prior_optimizer": "adam(lr = 0.1)", "search__optimizer": "adam(scales)"},
+    ],
+)
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, after, settings):
+    spec = small(**settings)
     runner.search(spec, device="cpu", out=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
         runner.search(spec, device="cpu", out=tmp_path / "broken", observer=Interrupting(after))
