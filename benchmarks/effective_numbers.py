@@ -26,6 +26,7 @@ from symdsl.curvature.likelihood import likelihood_of
 from symdsl.data import Examples
 from symdsl.nn import Network
 from symdsl.runner.evaluate import learned_network
+from symdsl.runner.learner import stated_precisions
 from symdsl.runs import RunFolder
 
 
@@ -47,8 +48,9 @@ class Row:
 def finished(run: Path) -> tuple[Network, Examples, dict[str, float]]:
     """The network of a finished run, what it was trained on, and the precision of every tensor not switched off."""
     spec, folder = symdsl.load(run / "spec.sym"), RunFolder.view(run)
-    evaluated = [line for line in folder.read_metrics() if line.get("precisions")]
-    return learned_network(folder, spec), symdsl.data.load(spec).train, dict(evaluated[-1]["precisions"])
+    learned = [line["precisions"] for line in folder.read_metrics() if line.get("precisions")]
+    precisions = dict(learned[-1]) if learned else stated_precisions(spec.facts)
+    return learned_network(folder, spec), symdsl.data.load(spec).train, precisions
 
 
 def untrain(net: Network, initial: Network) -> None:
