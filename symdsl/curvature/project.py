@@ -26,14 +26,14 @@ class Projection(Passed):
     """What one pass over the data gives a Laplace approximation of all tensors together, at unit noise.
 
     Attributes:
+        rows: rows there were: examples times columns.
         mixed: projected rows of every active parameter tensor.
         drawn: as many of the rows as they are, but for their columns, if `mixed` holds sums of rows.
-        rows: rows there were: examples times columns.
     """
 
-    mixed: dict[str, Projected]
-    drawn: dict[str, Projected] | None
     rows: int
+    mixed: dict[str, Projected]
+    drawn: dict[str, Projected] | None = None
 
     def determinant(self) -> Together:
         """Of all tensors and any prior."""
@@ -70,50 +70,48 @@ def project(
         TypeError: a parameter tensor has no handler, or its path did not record its use.
         RunError: a handler does not give the gradients of single examples.
     """
-    found: dict[str, _Collected] = {}
-    keeping: list[Sketch | Sample] = []
+    projected: dict[str, Callable[[Use, Tensor], Tensor]] = {}
+    left: list[_Left] = []
     loss = torch.zeros((), dtype=torch.float64, device=net.device)
     start = outputs = 0
     for ahead in forward(net, x, y, likelihood, in_order(x, batch)):
         loss += ahead.loss
         outputs = ahead.outputs.shape[1]
-        keeping = keeping or _keeping(len(x) * fisher.number(outputs), rows, generator)
+        left = left or _nothing_yet(len(x) * fisher.number(outputs), rows, generator)
         for gradients in ahead.columns(likelihood, fisher, generator):
             for key, use in ahead.uses.items():
-                if key not in found:
-                    found[key] = _Collected(_projection(key, use, gradients[key], width, generator))
-                found[key].add(use, gradients[key], start, keeping)
+                if key not in projected:
+                    projected[key] = _projection(key, use, gradients[key], width, generator)
+                some = _rows(use, gradients[key], projected[key])
+                for one in left:
+                    one.add(key, _parameters(use), start, some)
             start += ahead.examples
-    mixed, *drawn = ({key: one.parts[number] for key, one in found.items()} for number in range(len(keeping)))
-    return Projection(float(loss), len(x), outputs, mixed, drawn[0] if drawn else None, start)
+    return Projection(float(loss), len(x), outputs, start, *(one.parts for one in left))
 
 
-def _keeping(number: int, rows: int, generator: torch.Generator) -> list[Sketch | Sample]:
-    """What is left of so many rows: sums of them and, where these are of several, some of the rows themselves."""
-    mixing = Sketch(number, rows, generator)
-    return [mixing] if number <= rows else [mixing, Sample(number, rows, generator)]
-
-
-@attrs.define(eq=False)
-class _Collected:
-    """What is left of the rows of one tensor.
+@attrs.frozen(eq=False)
+class _Left:
+    """What one way of keeping rows leaves of them.
 
     Attributes:
-        projection: of a batch's rows, from the use of the tensor and the gradients in what it gives.
-        parts: for each way of keeping rows.
+        keeping: the way.
+        parts: what is left so far, in every tensor.
     """
 
-    projection: Callable[[Use, Tensor], Tensor]
-    parts: list[Projected] = attrs.field(factory=list)
+    keeping: Sketch | Sample
+    parts: dict[str, Projected] = attrs.field(factory=dict)
 
-    @torch.no_grad()
-    def add(self, use: Use, gradients: Tensor, start: int, keeping: list[Sketch | Sample]) -> None:
-        rows = self.projection(use, gradients) * use.scale
-        if not self.parts:
-            size = _parameters(use)
-            self.parts = [Projected(rows.new_zeros(one.width, rows.shape[1]), size) for one in keeping]
-        for part, one in zip(self.parts, keeping, strict=True):
-            one.add(part.rows, start, rows)
+    def add(self, key: str, size: int, start: int, rows: Tensor) -> None:
+        """Takes up the rows from the `start`-th on of a tensor of `size` parameters."""
+        if key not in self.parts:
+            self.parts[key] = Projected(rows.new_zeros(self.keeping.width, rows.shape[1]), size)
+        self.keeping.add(self.parts[key].rows, start, rows)
+
+
+def _nothing_yet(number: int, rows: int, generator: torch.Generator) -> list[_Left]:
+    """For so many rows: sums of them and, where these are of several, some of the rows themselves."""
+    mixed = _Left(Sketch(number, rows, generator))
+    return [mixed] if number <= rows else [mixed, _Left(Sample(number, rows, generator))]
 
 
 def _parameters(use: Use) -> int:
@@ -132,3 +130,8 @@ def _projection(
         return lambda use, gradients: outer(*uses(use.owner, use.inputs, gradients))
     parts, sketch = rows.parts, Sketch(size, width, generator)
     return lambda use, gradients: sketch(parts(use.owner, use.inputs, gradients))
+
+
+@torch.no_grad()
+def _rows(use: Use, gradients: Tensor, projection: Callable[[Use, Tensor], Tensor]) -> Tensor:
+    return projection(use, gradients) * use.scale
