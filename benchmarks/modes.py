@@ -4,14 +4,13 @@
 
 At a mode the gradient in the logarithm of each tensor's scale is zero: the likelihood pulls on it, by minus the inner
 product of the tensor and its gradient of the negative log likelihood, as much as the prior, by precision times squared
-norm. A row for each layer gives both, summed over the tensors of its paths and all training examples, in nats; the
-first line of a run gives its objective and the two parts of it per example.
+norm. A row for each layer gives both, summed over the tensors of its paths, without its bias, and all training
+examples, in nats; the first line of a run gives its objective and the two parts of it per example.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
 from pathlib import Path
 
 import attrs
@@ -25,12 +24,12 @@ from symdsl.nn import Network
 _BATCH = 500
 
 
-@attrs.define
+@attrs.frozen
 class Pulls:
-    """On the scale of one layer, in nats."""
+    """On the scale of one tensor, in nats."""
 
-    likelihood: float = 0.0
-    prior: float = 0.0
+    likelihood: float
+    prior: float
 
 
 def accumulate(net: Network, train: Examples) -> float:
@@ -44,15 +43,13 @@ def accumulate(net: Network, train: Examples) -> float:
 
 
 def pulls(net: Network, precisions: dict[str, float]) -> dict[str, Pulls]:
-    """On every layer, from the gradients in its parameters; of weights, not of biases."""
-    found: dict[str, Pulls] = defaultdict(Pulls)
-    for key, parameter in net.tensors().items():
-        if key not in precisions or parameter.grad is None or key.endswith(".bias"):
-            continue
-        layer, weights = found[key.split(".")[0]], parameter.detach()
-        layer.likelihood -= float((weights * parameter.grad).sum())
-        layer.prior += precisions[key] * float(weights.square().sum())
-    return dict(found)
+    """On every tensor that is not switched off, from the gradients in the parameters."""
+    found, tensors = {}, net.tensors()
+    for key, precision in precisions.items():
+        parameter, weights = tensors[key], tensors[key].detach()
+        towards = 0.0 if parameter.grad is None else float((weights * parameter.grad).sum())
+        found[key] = Pulls(-towards, precision * float(weights.double().square().sum()))
+    return found
 
 
 def main() -> None:
@@ -61,13 +58,16 @@ def main() -> None:
     for run in parser.parse_args().runs:
         net, train, precisions = finished(run)
         loss = accumulate(net, train) / len(train)
-        tensors = net.tensors()
-        norms = (precisions[key] * float(tensors[key].detach().square().sum()) for key in precisions)
-        penalty = 0.5 * sum(norms) / len(train)
+        found = pulls(net, precisions)
+        penalty = 0.5 * sum(one.prior for one in found.values()) / len(train)
         print(f"{run.name}: {loss + penalty:.4f} nats an example, likelihood {loss:.4f}, prior {penalty:.4f}\n")
         print("| layer | likelihood | prior |\n|---|---|---|")
-        for name, layer in pulls(net, precisions).items():
-            print(f"| {name} | {layer.likelihood:.1f} | {layer.prior:.1f} |")
+        of_layers: dict[str, list[Pulls]] = {}
+        for key, one in found.items():
+            if not key.endswith(".bias"):
+                of_layers.setdefault(key.split(".")[0], []).append(one)
+        for layer, some in of_layers.items():
+            print(f"| {layer} | {sum(one.likelihood for one in some):.1f} | {sum(one.prior for one in some):.1f} |")
         print(flush=True)
 
 
