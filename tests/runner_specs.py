@@ -5,8 +5,10 @@ from __future__ import annotations
 import attrs
 import torch
 
+from symdsl import data, lowering
 from symdsl.data import Dataset, Examples
-from symdsl.spec import parse
+from symdsl.runner.learner import Learner
+from symdsl.spec import Spec, parse
 
 FIXED = """
 data synthetic(size = 4, classes = 3, train = 32, test = 8) |> standardize
@@ -43,3 +45,8 @@ def regression():
     y = x.flatten(1) @ torch.randn(4, 2, generator=generator) + 0.1 * torch.randn(400, 2, generator=generator)
     dataset = Dataset(Examples(x[:300], y[:300]), Examples(x[300:], y[300:]), "regression")
     return attrs.evolve(spec, facts=facts), dataset
+
+
+def learner(spec: Spec, dataset: Dataset | None = None) -> Learner:
+    """At the beginning of a search with seed 0."""
+    return Learner(lowering.compile(spec, 0), spec.facts, dataset or data.load(spec), 0)

@@ -12,6 +12,7 @@ from PIL import Image
 
 from data.by_hand import facts, step, synthetic
 from symdsl.analysis.dataset import written
+from symdsl.analysis.facts import Step
 from symdsl.data import Dataset, Examples, inspect, load
 from symdsl.data.sheet import MOST_ROWS, sheet
 from symdsl.spec import parse
@@ -93,8 +94,8 @@ def test_targets_are_described(tmp_path: Path) -> None:
         (step("subset", n=9, test=5), "subset(n = 9, test = 5)"),
     ],
 )
-def test_a_transform_is_written_in_full_and_a_source_without_its_defaults(one: object, text: str) -> None:
-    assert written(one) == text  # type: ignore[arg-type]
+def test_a_transform_is_written_in_full_and_a_source_without_its_defaults(one: Step, text: str) -> None:
+    assert written(one) == text
 
 
 def test_a_sheet_has_a_row_for_each_class_and_one_scale() -> None:

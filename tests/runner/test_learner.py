@@ -4,10 +4,11 @@ import attrs
 import pytest
 import torch
 
-from symdsl import data, lowering
+from runner_specs import learner
+from symdsl import data
 from symdsl.curvature import Categorical, Gaussian
 from symdsl.laplace.priors import LARGEST_PRECISION
-from symdsl.runner.learner import SMALLEST_STEP, Learner, path_shares, starting_precisions
+from symdsl.runner.learner import SMALLEST_STEP, path_shares, starting_precisions
 from symdsl.runner.metrics import calibration_error, evaluate_outputs
 from symdsl.runner.schedule import SCHEDULES, evidence_is_due
 from symdsl.spec import parse
@@ -28,10 +29,6 @@ prior {
   l2.F-FC.w1 ~ normal(3)
 }
 """
-
-
-def learner(spec, dataset=None):
-    return Learner(lowering.compile(spec, 0), spec.facts, dataset or data.load(spec), 0)
 
 
 def test_training_moves_along_the_gradient_of_the_map_objective(small):

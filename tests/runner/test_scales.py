@@ -1,15 +1,10 @@
 import torch
 
-from symdsl import data, lowering
-from symdsl.runner.learner import Learner
+from runner_specs import learner
 from symdsl.runner.scales import Scales
 
 ADAM = "adam(lr = 0.01, schedule = constant{})"
 WITH_SCALES = ADAM.format(", scales")
-
-
-def learner(spec):
-    return Learner(lowering.compile(spec, 0), spec.facts, data.load(spec), 0)
 
 
 def objective(one):
