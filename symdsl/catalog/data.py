@@ -271,6 +271,7 @@ _QUADRANTS = Signature(
     "places each image in quadrants, drawn at random, of a map twice as large",
 )
 _DEGREES = Parameter("degrees", Real(0, 180), about="largest angle in either direction")
+_STEP = Parameter("step", Real(0, 180), 0.0, "angles are whole multiples of it; 0 for any angle")
 _PIXELS = Parameter("pixels", Whole(0, _LARGEST_SIDE), about="farthest in either direction")
 _SUBSET = Signature(
     "subset",
@@ -308,7 +309,8 @@ TRANSFORMS: dict[str, Transform] = {
         Transform(Signature("pad", (_SIZE,), "surrounds images with zeros"), _pad),
         Transform(Signature("crop", (_SIZE,), "keeps the middle of images"), _crop),
         Transform(
-            Signature("rotate", (_DEGREES,), "turns each image once, by an angle of its own; zeros move in"), _unchanged
+            Signature("rotate", (_DEGREES, _STEP), "turns each image once, by an angle of its own; zeros move in"),
+            _unchanged,
         ),
         Transform(
             Signature("translate", (_PIXELS,), "moves each image once, by a distance of its own; zeros move in"),

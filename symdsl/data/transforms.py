@@ -74,9 +74,21 @@ def crop(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 
 def rotate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Turns every image about its centre by its own angle, uniform in `[-degrees, degrees]`; zeros move in."""
-    limit = math.radians(_number(step, "degrees"))
-    return _drawn(dataset, streams, rotated, lambda count, stream: limit * _symmetric(count, stream))
+    """Turns every image about its centre by its own angle, uniform in `[-degrees, degrees]`; zeros move in.
+
+    With a `step` the angle is one of its multiples in that range; -180 and 180 degrees count as the one turn they are.
+    """
+    limit, unit = _number(step, "degrees"), _number(step, "step")
+    if not unit:
+        return _drawn(dataset, streams, rotated, lambda count, stream: math.radians(limit) * _symmetric(count, stream))
+    most = int(limit // unit)
+    least = -most + (2 * most * unit == 360)
+    return _drawn(
+        dataset,
+        streams,
+        rotated,
+        lambda count, stream: math.radians(unit) * torch.randint(least, most + 1, (count,), generator=stream),
+    )
 
 
 def rotated(x: Tensor, angles: Tensor) -> Tensor:

@@ -110,7 +110,7 @@ TRANSFORMS = {
     "nothing": ((), (1, 5, 6)),
     "subset": ((step("subset", n=7, test=3),), (1, 5, 6)),
     "resize, standardize": ((step("resize", size=8), step("standardize")), (1, 8, 8)),
-    "pad, rotate, crop": ((step("pad", size=9), step("rotate", degrees=90), step("crop", size=5)), (1, 5, 5)),
+    "pad, rotate, crop": ((step("pad", size=9), step("rotate", degrees=90, step=0), step("crop", size=5)), (1, 5, 5)),
     "translate, quadrants": (
         (step("translate", pixels=2), step("quadrants", label="both", copies=3), step("standardize")),
         (1, 10, 12),

@@ -88,7 +88,7 @@ def test_targets_are_described(tmp_path: Path) -> None:
         (step("mnist", root="~/data", download=False), "mnist"),
         (step("mnist", root="/x", download=True), 'mnist(root = "/x", download)'),
         (step("augment", flip=True, shift=4), "augment(flip, shift = 4)"),
-        (step("rotate", degrees=22.5), "rotate(degrees = 22.5)"),
+        (step("rotate", degrees=22.5, step=0), "rotate(degrees = 22.5, step = 0)"),
         (step("quadrants", label="both", copies=4), "quadrants(label = both, copies = 4)"),
         (step("subset", n=9), "subset(n = 9)"),
         (step("subset", n=9, test=5), "subset(n = 9, test = 5)"),

@@ -92,9 +92,22 @@ def test_rotation_by_a_quarter_turn_keeps_distances_where_the_image_is_not_squar
 
 def test_rotate_draws_an_angle_per_image_and_keeps_small_limits_small() -> None:
     x = noise(1, 1, 9, 9).expand(6, 1, 9, 9)
-    assert len(transformed(dataset(x), "rotate", degrees=180).train.x.unique(dim=0)) == 6
-    nearly = transformed(dataset(x), "rotate", degrees=1e-4).train.x
+    assert len(transformed(dataset(x), "rotate", degrees=180, step=0).train.x.unique(dim=0)) == 6
+    nearly = transformed(dataset(x), "rotate", degrees=1e-4, step=0).train.x
     torch.testing.assert_close(nearly, x, atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "unit", "turns"),
+    [(180, 90, (-1, 0, 1, 2)), (179, 90, (-1, 0, 1)), (90, 90, (-1, 0, 1)), (180, 180, (0, 2)), (80, 90, (0,))],
+)
+def test_rotate_by_a_step_makes_each_of_its_turns_as_often(degrees: float, unit: float, turns: tuple[int, ...]) -> None:
+    x = noise(1, 1, 6, 6)
+    done = transformed(dataset(x.expand(1200, 1, 6, 6)), "rotate", degrees=degrees, step=unit).train.x
+    of_each = [(done - torch.rot90(x, turn, (2, 3))).abs().amax((1, 2, 3)) < 1e-4 for turn in turns]
+    assert torch.stack(of_each).sum(0).eq(1).all()
+    for made in of_each:
+        assert int(made.sum()) == pytest.approx(1200 / len(turns), abs=100)
 
 
 @settings(deadline=None, derandomize=True)
@@ -179,7 +192,7 @@ def test_subset_keeps_the_same_test_examples_for_every_seed() -> None:
 @pytest.mark.parametrize("name", ["rotate", "translate", "quadrants", "subset"])
 def test_random_transforms_repeat_for_a_seed_and_change_with_it(name: str) -> None:
     arguments: dict[str, dict[str, Value]] = {
-        "rotate": {"degrees": 90},
+        "rotate": {"degrees": 90, "step": 0},
         "translate": {"pixels": 2},
         "quadrants": {"label": "digit", "copies": 1},
         "subset": {"n": 5},
@@ -195,4 +208,4 @@ def test_a_wrong_type_is_named() -> None:
     with pytest.raises(TypeError, match=r"`size` of `pad` \(='big'\) must be a whole number"):
         transformed(dataset(noise(1, 1, 2, 2)), "pad", size="big")
     with pytest.raises(TypeError, match=r"`degrees` of `rotate` \(=True\) must be a number"):
-        transformed(dataset(noise(1, 1, 2, 2)), "rotate", degrees=True)
+        transformed(dataset(noise(1, 1, 2, 2)), "rotate", degrees=True, step=0)
