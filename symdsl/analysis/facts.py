@@ -323,7 +323,6 @@ class Optimizer:
         steps: `relative` shrinks a tensor's steps as the tensor itself shrinks below its initial size.
         warmup: share of the run, in [0, 1], in which the learning rate rises to its schedule.
         scales: whether the scale of each tensor takes steps of its own, too.
-        balanced: whether candidates that break a symmetry are learned no faster than those that keep it.
     """
 
     name: Literal["adam"]
@@ -333,7 +332,6 @@ class Optimizer:
     steps: Literal["relative", "absolute"] = "relative"
     warmup: float = 0.0
     scales: bool = False
-    balanced: bool = False
 
 
 PriorSchedule = Literal["onecycle", "cosine", "constant"]

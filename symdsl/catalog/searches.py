@@ -85,14 +85,8 @@ _WARMUP = Parameter(
     "warmup", Real(0, 1), 0.0, "share of the run in which the learning rate rises to its schedule; 0 for none"
 )
 _SCALES = Parameter("scales", Switch(), False, "whether the scale of each tensor takes steps of its own, too")
-_BALANCED = Parameter(
-    "balanced",
-    Switch(),
-    False,
-    "whether candidates that break a symmetry are learned no faster than those that keep it",
-)
 _OPTIMIZER = Variant(
-    (Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS, _WARMUP, _SCALES, _BALANCED), "Adam on the weights"),)
+    (Signature("adam", (_rate(0.005), _SCHEDULE, _CLIP, _STEPS, _WARMUP, _SCALES), "Adam on the weights"),)
 )
 _DAMPING = Parameter("damping", Real(0, 1, below=True), 0.0, "share of the old log precision that is kept")
 _PRIOR_OPTIMIZER = Variant(

@@ -22,7 +22,6 @@ from symdsl.laplace import AdamUpdate, Laplace, MackayUpdate, PriorUpdate
 from symdsl.laplace.posterior import estimator, from_curvature
 from symdsl.laplace.priors import LARGEST_PRECISION
 from symdsl.nn import Network
-from symdsl.runner.balance import balanced_steps
 from symdsl.runner.scales import Scales
 from symdsl.runner.schedule import SCHEDULES, warm_up
 
@@ -144,7 +143,6 @@ class Learner:
         groups = [{"params": [parameter]} for parameter in self._trained.values()]
         self.optimizer = torch.optim.Adam(groups, lr=self.search.optimizer.lr, fused=True)
         self._initial_sizes = self._sizes()
-        self._balance = balanced_steps(layer_records(facts)) if self.search.optimizer.balanced else {}
         self.precisions = dict(stated_precisions(facts) if precisions is None else precisions)
         self.learned = learned_keys(facts)
         self.prior_update = prior_update_of(self.search.prior_optimizer)
@@ -167,11 +165,11 @@ class Learner:
         order = torch.randperm(examples, generator=_stream("cpu", self.seed, "order", self.epoch)).to(self.device)
         steps = math.ceil(examples / batch)
         sums = torch.zeros(3, dtype=torch.float64, device=self.device)
-        factors = self._step_factors()
+        relative = self._relative_steps()
         augmented = self.augmentation.epoch(examples, _stream("cpu", self.seed, "augment", self.epoch), self.device)
         self.net.train()
         for step, index in enumerate(order.split(batch)):
-            self._set_learning_rates((self.epoch + step / steps) / self.search.epochs, factors)
+            self._set_learning_rates((self.epoch + step / steps) / self.search.epochs, relative)
             sums += self._train_step(augmented(self.train.batch(index, self.device), index))
         self.epoch += 1
         return self._epoch_metrics(*sums.tolist())
@@ -180,11 +178,6 @@ class Learner:
         """Root mean square of every parameter tensor, in order."""
         squares = [parameter.detach().double().square().mean() for parameter in self.parameters.values()]
         return [float(size) for size in torch.stack(squares).sqrt().tolist()]
-
-    def _step_factors(self) -> list[float]:
-        """Factor on the step of everything that is trained, in order; scales take whole steps."""
-        balance = [self._balance.get(key, 1.0) for key in self.parameters]
-        return [a * b for a, b in zip(self._relative_steps(), balance, strict=True)] + [1.0] * len(self.scales.logs)
 
     def _relative_steps(self) -> list[float]:
         """Factor on every tensor's step: its size relative to its initial size, within [SMALLEST_STEP, 1].
@@ -202,8 +195,9 @@ class Learner:
         scheduled = optimizer.lr * SCHEDULES[optimizer.schedule](progress)
         return self.step_size * scheduled * warm_up(progress, optimizer.warmup)
 
-    def _set_learning_rates(self, progress: float, factors: list[float]) -> None:
+    def _set_learning_rates(self, progress: float, relative: list[float]) -> None:
         rate = self._learning_rate(progress)
+        factors = [*relative, *(1.0 for _ in self.scales.logs)]
         for group, factor in zip(self.optimizer.param_groups, factors, strict=True):
             group["lr"] = rate * factor
 

@@ -86,7 +86,7 @@ def test_a_selector_shows_the_layers_it_is_about() -> None:
         (
             "optimizer = ",
             "```sym\nadam(lr = 0.005, schedule = cosine, clip = 1.0, steps = relative, warmup = 0.0, "
-            "scales = false, balanced = false)\n```",
+            "scales = false)\n```",
         ),
         (
             "digits(",

@@ -65,7 +65,7 @@ def test_parameters_of_the_network_that_is_instantiated_are_keys() -> None:
     ("value", "expected"),
     [
         (f"search.prior_optimizer = {MARK}", ["mackay", "adam"]),
-        (f"search.optimizer = adam({MARK})", ["lr", "schedule", "clip", "steps", "warmup", "scales", "balanced"]),
+        (f"search.optimizer = adam({MARK})", ["lr", "schedule", "clip", "steps", "warmup", "scales"]),
         (f"search.prior_optimizer = adam(schedule = {MARK})", ["onecycle", "cosine", "constant"]),
         (f"data.size = {MARK}", LETS),
         (f"data.size = 2*{MARK}", LETS),
