@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from attrs import evolve
@@ -21,6 +22,9 @@ from symdsl.data.records import Dataset, Examples, Streams, seeded
 from symdsl.diagnostics import RunError
 
 Transform = Callable[[Dataset, Step, Streams], Dataset]
+
+_ROUNDING = 1e-9
+"""Of a step, by which a range may seem to end before one of its multiples: 0.3 is less than three steps of 0.1."""
 
 
 def standardize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
@@ -78,17 +82,15 @@ def rotate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
     With a `step` the angle is one of its multiples in that range; -180 and 180 degrees count as the one turn they are.
     """
-    limit, unit = _number(step, "degrees"), _number(step, "step")
-    if not unit:
-        return _drawn(dataset, streams, rotated, lambda count, stream: math.radians(limit) * _symmetric(count, stream))
-    most = int(limit // unit)
-    least = -most + (2 * most * unit == 360)
-    return _drawn(
-        dataset,
-        streams,
-        rotated,
-        lambda count, stream: math.radians(unit) * torch.randint(least, most + 1, (count,), generator=stream),
-    )
+    degrees, unit = _number(step, "degrees"), _number(step, "step")
+    size, draw = (unit, partial(_among, multiples(degrees, unit))) if unit else (degrees, _symmetric)
+    return _drawn(dataset, streams, rotated, lambda count, stream: math.radians(size) * draw(count, stream))
+
+
+def multiples(degrees: float, step: float) -> range:
+    """The whole numbers of steps that make a turn in `[-degrees, degrees]`; of -180 and 180 degrees the second only."""
+    most = math.floor(degrees / step + _ROUNDING)
+    return range(-most + math.isclose(most * step, 180), most + 1)
 
 
 def rotated(x: Tensor, angles: Tensor) -> Tensor:
@@ -231,6 +233,10 @@ def _framed(x: Tensor, size: int) -> Tensor:
 
 def _symmetric(count: int, stream: Generator) -> Tensor:
     return 2 * torch.rand(count, generator=stream) - 1
+
+
+def _among(numbers: range, count: int, stream: Generator) -> Tensor:
+    return torch.randint(numbers.start, numbers.stop, (count,), generator=stream)
 
 
 def _placed(examples: Examples, quadrant: Tensor, both: bool, room: Room) -> Examples:

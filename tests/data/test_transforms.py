@@ -12,7 +12,7 @@ from data.by_hand import dataset, step
 from symdsl.analysis.facts import Value
 from symdsl.data import Dataset
 from symdsl.data.records import Examples, seeded
-from symdsl.data.transforms import TRANSFORMS, resized, rotated, shifted
+from symdsl.data.transforms import TRANSFORMS, multiples, resized, rotated, shifted
 from symdsl.diagnostics import RunError
 
 
@@ -108,6 +108,14 @@ def test_rotate_by_a_step_makes_each_of_its_turns_as_often(degrees: float, unit:
     assert torch.stack(of_each).sum(0).eq(1).all()
     for made in of_each:
         assert int(made.sum()) == pytest.approx(1200 / len(turns), abs=100)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "unit", "least", "most"),
+    [(0.3, 0.1, -3, 3), (180, 0.1, -1799, 1800), (179.9, 0.1, -1799, 1799), (180, 7, -25, 25), (0, 90, 0, 0)],
+)
+def test_multiples_of_a_step_reach_the_ends_of_a_range(degrees: float, unit: float, least: int, most: int) -> None:
+    assert multiples(degrees, unit) == range(least, most + 1)
 
 
 @settings(deadline=None, derandomize=True)
