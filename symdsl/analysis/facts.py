@@ -366,6 +366,7 @@ class Search:
         steps: prior updates per evidence step.
         optimizer: training of the parameters.
         prior_optimizer: update of the prior precisions.
+        rescale: whether the scales of tensors are brought to their mode before every evidence step and at the end.
         breaking_precision: where the learned prior of a candidate starts that breaks a symmetry which another candidate
             of its layer keeps, if the spec gives it none.
         breaking_per: whether that is the whole precision, or one times the number of elements that the broken symmetry
@@ -382,6 +383,7 @@ class Search:
     steps: int
     optimizer: Optimizer
     prior_optimizer: Adam | Mackay
+    rescale: bool
     breaking_precision: float
     breaking_per: Literal["candidate", "element"]
     batch: int

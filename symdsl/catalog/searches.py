@@ -107,6 +107,12 @@ SEARCH = Signature(
         Parameter("optimizer", _OPTIMIZER, "adam", "how the weights are trained"),
         Parameter("prior_optimizer", _PRIOR_OPTIMIZER, "mackay", "how the prior precisions are updated"),
         Parameter(
+            "rescale",
+            Switch(),
+            False,
+            "whether the scales of tensors are brought to their mode before every evidence step and at the end",
+        ),
+        Parameter(
             "breaking_precision",
             PRECISION,
             3.0,

@@ -81,8 +81,9 @@ class Laplace:
             ValueError: `precisions` has other keys than `self.precisions`, or one that is not positive.
         """
         at = self if precisions is None else self.with_precisions(precisions)
-        penalties = (at.precisions[key] * at.squared_norms[key] for key in at.precisions)
-        return at.log_likelihood() - 0.5 * (math.fsum(penalties) + at.determinant.volume(at._at_unit_noise()))
+        return at.log_likelihood() - 0.5 * (
+            math.fsum(at.penalties().values()) + at.determinant.volume(at._at_unit_noise())
+        )
 
     def _at_unit_noise(self) -> dict[str, float]:
         """Precisions under which H at unit noise counts as H / noise does under those of the prior."""
@@ -92,10 +93,18 @@ class Laplace:
         """gamma_k of each tensor, between 0 and its number of parameters: by blocks, sum_l l / (l + delta_k)."""
         return self.determinant.effective(self._at_unit_noise())
 
-    def gradient(self) -> dict[str, float]:
-        """d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, closed form."""
-        effective = self.effective_parameters()
-        return {key: 0.5 * (effective[key] - self.precisions[key] * self.squared_norms[key]) for key in effective}
+    def penalties(self) -> dict[str, float]:
+        """delta_k ||theta_k||^2 of each tensor."""
+        return {key: precision * self.squared_norms[key] for key, precision in self.precisions.items()}
+
+    def gradient(self, numbers: Mapping[str, float] | None = None) -> dict[str, float]:
+        """d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, closed form.
+
+        Args:
+            numbers: gamma by key; the effective numbers if left out.
+        """
+        effective, penalties = self.effective_parameters() if numbers is None else numbers, self.penalties()
+        return {key: 0.5 * (effective[key] - penalties[key]) for key in effective}
 
     def fitted_noise(self) -> float:
         """MacKay's fixed point of the noise variance: squared error / (numbers observed - effective parameters)."""

@@ -29,12 +29,13 @@ class PriorUpdate(Protocol):
     """One kind of update."""
 
     def step(
-        self, laplace: Laplace, learned: frozenset[str], state: PriorState, rate: float
+        self, laplace: Laplace, numbers: Mapping[str, float], learned: frozenset[str], state: PriorState, rate: float
     ) -> tuple[dict[str, float], PriorState]:
         """New precisions for all tensors, those in `learned` moved, and the new state.
 
         Args:
             laplace: the evidence at the present precisions.
+            numbers: effective number of each tensor that its precision goes by.
             learned: keys that may move.
             state: what the last step returned; empty at first.
             rate: the schedule's factor on the step, in [0, 1].
@@ -53,14 +54,11 @@ class MackayUpdate:
     damping: float = 0.0
 
     def step(
-        self, laplace: Laplace, learned: frozenset[str], state: PriorState, rate: float
+        self, laplace: Laplace, numbers: Mapping[str, float], learned: frozenset[str], state: PriorState, rate: float
     ) -> tuple[dict[str, float], PriorState]:
         """See `PriorUpdate.step`; the log precision goes `rate` times the undamped share of the way."""
-        effective = laplace.effective_parameters()
         share = (1 - self.damping) * rate
-        moved = {
-            key: self._towards_fixed_point(laplace, key, effective[key], share) for key in learned & effective.keys()
-        }
+        moved = {key: self._towards_fixed_point(laplace, key, numbers[key], share) for key in learned & numbers.keys()}
         return dict(laplace.precisions) | moved, state
 
     def _towards_fixed_point(self, laplace: Laplace, key: str, effective: float, share: float) -> float:
@@ -85,11 +83,11 @@ class AdamUpdate:
     epsilon: float = 1e-8
 
     def step(
-        self, laplace: Laplace, learned: frozenset[str], state: PriorState, rate: float
+        self, laplace: Laplace, numbers: Mapping[str, float], learned: frozenset[str], state: PriorState, rate: float
     ) -> tuple[dict[str, float], PriorState]:
         """See `PriorUpdate.step`."""
         precisions, moments = dict(laplace.precisions), dict(state)
-        for key, slope in laplace.gradient().items():
+        for key, slope in laplace.gradient(numbers).items():
             if key in learned:
                 moments[key] = self._moments(state.get(key, (0.0, 0.0, 0)), slope)
                 precisions[key] = bounded(precisions[key] * math.exp(self.lr * rate * self._direction(moments[key])))

@@ -42,6 +42,7 @@ class Conv(Path):
     """
 
     samples: ClassVar[bool] = True
+    linear_in: ClassVar[tuple[str, ...]] = ("w",)
 
     def __init__(
         self,

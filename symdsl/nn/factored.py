@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -31,6 +32,8 @@ class FactoredFullyConnected(Path):
         generator: source of the initial weights.
         order: |G| of the group whose elements a channel extends over.
     """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("w1", "w2")
 
     def __init__(
         self,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -20,6 +22,7 @@ class SeparableGroupConv(GroupPath):
     carries `scale`.
     """
 
+    linear_in: ClassVar[tuple[str, ...]] = ("w1", "w2")
     elements: Tensor
 
     def __init__(
@@ -82,6 +85,7 @@ class DepthwiseGroupConv(GroupPath):
         y[c', g, t] = sum_c v[c, g, t] w0[c', c]
     """
 
+    linear_in: ClassVar[tuple[str, ...]] = ("w0", "w1", "w2")
     elements: Tensor
 
     def __init__(

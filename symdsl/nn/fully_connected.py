@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -18,6 +20,8 @@ class FullyConnected(Path):
         scale: standard deviation of the output for an input of unit second moment.
         generator: source of the initial weights.
     """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("w",)
 
     def __init__(
         self,

@@ -103,6 +103,7 @@ class GroupConv(GroupPath):
         lifted: the group of the map, where it is larger than `group`; channels are still counted as C and C'.
     """
 
+    linear_in: ClassVar[tuple[str, ...]] = ("w",)
     move: Tensor
 
     def __init__(
@@ -138,6 +139,8 @@ class PointwiseGroupConv(GroupPath):
 
     Arguments as for `GroupConv`; source: Layer-wise Equivariances (2023), appendix F.3.
     """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("w",)
 
     def __init__(
         self,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from symdsl.nn.activations import ACTIVATIONS
+from symdsl.nn.activations import ACTIVATIONS, HOMOGENEOUS
 from symdsl.nn.relaxed import RelaxedLayer, Use
 
 
@@ -17,6 +17,11 @@ class Activation(nn.Module):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
         self.names = tuple(names)
+
+    @property
+    def homogeneous(self) -> bool:
+        """Whether a positive factor on the input is the same factor on the output."""
+        return HOMOGENEOUS.issuperset(self.names)
 
     def forward(self, x: Tensor) -> Tensor:
         """Applies every function."""

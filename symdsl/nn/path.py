@@ -20,11 +20,14 @@ class Path(nn.Module, ABC):
     Attributes:
         samples: whether the path produces the fine grid that polyphase sampling thins out. A path that does not
             maps straight to the coarse grid.
+        linear_in: names of the parameter tensors that a factor on is a factor on the output, each by itself. A layer
+            with a path that names none keeps its scale, which learning has to find alone.
         handlers: the curvature of a path of another package, a `symdsl.curvature.Handler` by parameter tensor; those
             of the paths in this one are in `symdsl.curvature.HANDLERS`.
     """
 
     samples: ClassVar[bool] = False
+    linear_in: ClassVar[tuple[str, ...]] = ()
     handlers: ClassVar[Mapping[str, Any]] = {}
 
     @abstractmethod

@@ -100,7 +100,7 @@ class RelaxedLayer(nn.Module):
         reads: dict[str, _Read] = {}
         parts = [
             path(aligned if path.samples else x, None if uses is None else partial(_note, reads, name, path))
-            for name, path in self._active()
+            for name, path in self.active()
         ]
         y = self._biased(x, parts)
         if uses is not None:
@@ -113,11 +113,12 @@ class RelaxedLayer(nn.Module):
             return Use(read.path, read.tensor, read.inputs, y, self.scale)
         return Use(read.path, read.tensor, read.inputs, read.output, 1.0)
 
-    def _active(self) -> list[tuple[str, Path]]:
+    def active(self) -> list[tuple[str, Path]]:
+        """The paths that are not switched off, by name."""
         return [(name, path) for name, path in self.paths.items() if name not in self._off and isinstance(path, Path)]
 
     def _aligned(self, x: Tensor) -> Tensor:
-        sampling = [path for _, path in self._active() if path.samples]
+        sampling = [path for _, path in self.active() if path.samples]
         if self.stride == 1 or not sampling:
             return x
         with torch.no_grad():

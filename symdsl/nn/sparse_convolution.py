@@ -25,6 +25,7 @@ class BasisConv(Path):
     """
 
     samples: ClassVar[bool] = True
+    linear_in: ClassVar[tuple[str, ...]] = ("u",)
     basis: Basis
     u: torch.nn.Parameter
     omega: torch.nn.Parameter | None

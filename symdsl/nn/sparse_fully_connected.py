@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor
 
@@ -35,6 +37,8 @@ class SparseFullyConnected(Path):
             which takes the square root of what the product needs.
         generator: source of the initial weights.
     """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("u1", "u2")
 
     def __init__(
         self,

@@ -19,9 +19,12 @@ from symdsl.data import Augmentation, Dataset, Examples
 from symdsl.data.records import seeded
 from symdsl.diagnostics import NumericalError
 from symdsl.laplace import AdamUpdate, Laplace, MackayUpdate, PriorUpdate
+from symdsl.laplace.modes import mode_of_scales, shared_numbers
 from symdsl.laplace.posterior import estimator, from_curvature
 from symdsl.laplace.priors import LARGEST_PRECISION
 from symdsl.nn import Network
+from symdsl.nn.scaling import scaled_layers
+from symdsl.runner.metrics import outputs_of
 from symdsl.runner.scales import Scales
 from symdsl.runner.schedule import SCHEDULES, warm_up
 
@@ -232,9 +235,27 @@ class Learner:
 
     def penalty(self) -> float:
         """1/2 sum_k delta_k ||theta_k||^2 at the present parameters, in nats."""
-        norms = torch.stack([self.parameters[key].detach().double().square().sum() for key in self.precisions])
-        precisions = torch.tensor(list(self.precisions.values()), dtype=torch.float64)
-        return float(0.5 * (norms.cpu() * precisions).sum())
+        return 0.5 * math.fsum(self._penalties().values())
+
+    def _penalties(self) -> dict[str, float]:
+        """delta_k ||theta_k||^2 of every tensor that is not switched off."""
+        squares = [self.parameters[key].detach().double().square().sum() for key in self.precisions]
+        norms = torch.stack(squares).tolist()
+        return {key: precision * norm for (key, precision), norm in zip(self.precisions.items(), norms, strict=True)}
+
+    def rescale(self) -> None:
+        """Brings the scales of all tensors to the mode of what training minimises; the moments of Adam go along."""
+        layers = scaled_layers(self.net)
+        self.net.eval()
+        outputs, targets = outputs_of(self.net, self.train.x), self.train.y.to(self.device)
+        factors = mode_of_scales(layers, self._penalties(), outputs, targets, self.likelihood, self.noise)
+        for key, factor in factors.items():
+            parameter = self.parameters[key]
+            parameter.data.mul_(factor)
+            moments = self.optimizer.state.get(parameter, {})
+            for name, power in (("exp_avg", 1), ("exp_avg_sq", 2)):
+                if name in moments:
+                    moments[name].div_(factor**power)
 
     def laplace(self) -> Laplace:
         """The Laplace approximation at the present parameters, from all training examples.
@@ -259,10 +280,14 @@ class Learner:
         Returns:
             The approximation under the new priors, and `layer.path` of every path that was switched off.
         """
-        laplace = self.laplace()
+        laplace, layers = self.laplace(), scaled_layers(self.net)
         rate = self._prior_rate()
         for _ in range(self.search.steps):
-            precisions, self.prior_state = self.prior_update.step(laplace, self.learned, self.prior_state, rate)
+            numbers = laplace.effective_parameters()
+            if self.search.rescale:
+                numbers = shared_numbers(layers, numbers, self.learned)
+            update = self.prior_update.step(laplace, numbers, self.learned, self.prior_state, rate)
+            precisions, self.prior_state = update
             noise = laplace.fitted_noise() if self.likelihood.has_noise else laplace.noise
             laplace = laplace.with_precisions(precisions, noise)
         self.precisions, self.noise = dict(laplace.precisions), laplace.noise

@@ -223,6 +223,8 @@ class _Run:
         started = time.perf_counter()
         with self._timed("training"):
             metrics = attrs.asdict(self.learner.train_epoch())
+            if self.spec.facts.search.rescale and evidence_is_due(self.learner.epoch, self.spec.facts.search):
+                self.learner.rescale()
         record: dict[str, Any] = {"epoch": self.learner.epoch} | metrics
         if self.objective == "laplace" and evidence_is_due(self.learner.epoch, self.spec.facts.search):
             with self._timed("evidence"):
@@ -286,6 +288,9 @@ class _Run:
         self._saving_took = self._saved_at - started
 
     def _result(self) -> dict[str, Any]:
+        if self.spec.facts.search.rescale:
+            with self._timed("training"):
+                self.learner.rescale()
         with self._timed("evidence"):
             laplace = self.learner.laplace()
         head = {

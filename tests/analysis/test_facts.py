@@ -272,6 +272,7 @@ DEFAULT = Search(
     steps=5,
     optimizer=Optimizer("adam", 0.005, "cosine", 1.0),
     prior_optimizer=Mackay(0.0),
+    rescale=False,
     breaking_precision=3.0,
     breaking_per="candidate",
     batch=128,
@@ -297,6 +298,7 @@ def test_every_key_of_a_search() -> None:
           steps = 4
           optimizer = adam(0.1, constant, clip = 0)
           prior_optimizer = adam(lr = 0.2)
+          rescale = true
           breaking_precision = 100
           breaking_per = element
           batch = 3
@@ -312,6 +314,7 @@ def test_every_key_of_a_search() -> None:
         steps=4,
         optimizer=Optimizer("adam", 0.1, "constant", 0.0),
         prior_optimizer=Adam(0.2, "cosine"),
+        rescale=True,
         breaking_precision=100.0,
         breaking_per="element",
         batch=3,

@@ -131,6 +131,7 @@ SEARCH = Search(
     steps=1,
     optimizer=Optimizer("adam", 0.005, "cosine", 1.0),
     prior_optimizer=Adam(0.1, "cosine"),
+    rescale=False,
     breaking_precision=1.0,
     breaking_per="candidate",
     batch=8,

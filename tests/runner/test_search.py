@@ -103,6 +103,7 @@ def test_another_seed_gives_another_run(small, tmp_path):
     [
         {"search__prior_optimizer": "mackay(damping = 0.2)"},
         {"search__prior_optimizer": "adam(lr = 0.1)", "search__optimizer": "adam(scales)"},
+        {"search__rescale": True, "search__burnin": 1},
     ],
 )
 def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, after, settings):

@@ -44,6 +44,7 @@ class Depthwise(Path):
     """y[c, t] = sum_s x[c, t + s] w[c, s], circular."""
 
     samples: ClassVar[bool] = True
+    linear_in: ClassVar[tuple[str, ...]] = ("w",)
     handlers: ClassVar[dict[str, Handler]] = {
         "w": Handler(Factors(_expand_inputs, _expand_gradients), Factors(_reduce_inputs, _reduce_gradients))
     }
