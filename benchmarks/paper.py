@@ -250,7 +250,12 @@ def _spec_or_reason(row: Row, options: argparse.Namespace) -> Spec | str:
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", choices=TABLES)
-    parser.add_argument("--profile", type=lambda name: {"profile": name}, default={}, help="`cpu` or `paper`")
+    parser.add_argument(
+        "--profile",
+        type=lambda name: {"profile": name},
+        default={},
+        help="`cpu`, `paper`, or another that the specs have",
+    )
     parser.add_argument("--root", type=Path, help="folder of the published datasets' files")
     parser.add_argument("--cifar-images", type=Path, help="a folder train/CLASS, test/CLASS in the place of CIFAR-10")
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="where everything is kept")
