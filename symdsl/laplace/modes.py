@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from statistics import fmean, geometric_mean
 
 import attrs
 import numpy as np
-import scipy.optimize
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -56,7 +56,7 @@ class _Scales:
             layers,
             penalties,
             np.array([place for place, _ in paths], dtype=np.intp),
-            np.array([_geometric_mean(penalties[key] for key in keys) for _, keys in paths]),
+            np.array([geometric_mean(penalties[key] for key in keys) for _, keys in paths]),
             np.array([float(len(keys)) for _, keys in paths]),
             np.array([penalties[layer.bias] for layer in layers]),
         )
@@ -109,6 +109,8 @@ def mode_of_scales(
     Returns:
         A factor for every key in `layers`.
     """
+    from scipy.optimize import minimize
+
     scales, exact = _Scales.of(layers, penalties), outputs.detach().double()
 
     def objective(levels: Numbers) -> tuple[float, Numbers]:
@@ -119,7 +121,7 @@ def mode_of_scales(
         slopes[-1] += float(slope)
         return (value + loss.item()) / len(exact), slopes / len(exact)
 
-    found = scipy.optimize.minimize(
+    found = minimize(
         objective,
         np.zeros(len(layers)),
         jac=True,
@@ -152,7 +154,7 @@ def shared_numbers(
         for one, factor in zip(members, _factors_on_numbers(members, effective), strict=True):
             found[one.bias] = factor * effective[one.bias]
             for keys in one.paths:
-                found |= dict.fromkeys(keys, factor * _mean(keys, effective))
+                found |= dict.fromkeys(keys, factor * fmean(effective[key] for key in keys))
     return found
 
 
@@ -183,12 +185,4 @@ def _is_learned(layer: ScaledLayer, learned: Collection[str]) -> bool:
 
 
 def _of_paths(layer: ScaledLayer, effective: Mapping[str, float]) -> float:
-    return math.fsum(_mean(keys, effective) for keys in layer.paths)
-
-
-def _mean(keys: Sequence[str], numbers: Mapping[str, float]) -> float:
-    return math.fsum(numbers[key] for key in keys) / len(keys)
-
-
-def _geometric_mean(numbers: Iterator[float]) -> float:
-    return math.exp(np.mean([math.log(number) for number in numbers]))
+    return math.fsum(fmean(effective[key] for key in keys) for keys in layer.paths)

@@ -145,13 +145,12 @@ def from_curvature(
     Raises:
         NumericalError: eigenvalues that cannot be computed, with the parameter tensor's name.
     """
-    parameters, determinant = net.tensors(), curvature.determinant()
-    norms = torch.stack([parameters[key].detach().double().square().sum() for key in determinant.sizes]).tolist()
+    determinant = curvature.determinant()
     return Laplace(
         precisions={key: precisions[key] for key in determinant.sizes},
         noise=noise,
         determinant=determinant,
-        squared_norms=dict(zip(determinant.sizes, norms, strict=True)),
+        squared_norms=net.squared_norms(determinant.sizes),
         likelihood=likelihood,
         loss=curvature.loss,
         examples=curvature.examples,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -91,3 +91,9 @@ class Network(nn.Module):
                     found[f"{name}.{path_name}.{tensor}"] = parameter
             found[f"{name}.bias"] = layer.bias
         return found
+
+    def squared_norms(self, keys: Iterable[str]) -> dict[str, float]:
+        """||theta_k||^2 of these parameter tensors, summed up in double precision."""
+        parameters, wanted = self.tensors(), tuple(keys)
+        norms = torch.stack([parameters[key].detach().double().square().sum() for key in wanted]).tolist()
+        return dict(zip(wanted, norms, strict=True))

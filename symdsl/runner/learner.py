@@ -239,9 +239,8 @@ class Learner:
 
     def _penalties(self) -> dict[str, float]:
         """delta_k ||theta_k||^2 of every tensor that is not switched off."""
-        squares = [self.parameters[key].detach().double().square().sum() for key in self.precisions]
-        norms = torch.stack(squares).tolist()
-        return {key: precision * norm for (key, precision), norm in zip(self.precisions.items(), norms, strict=True)}
+        norms = self.net.squared_norms(self.precisions)
+        return {key: precision * norms[key] for key, precision in self.precisions.items()}
 
     def rescale(self) -> None:
         """Brings the scales of all tensors to the mode of what training minimises; the moments of Adam go along."""
@@ -280,12 +279,11 @@ class Learner:
         Returns:
             The approximation under the new priors, and `layer.path` of every path that was switched off.
         """
-        laplace, layers = self.laplace(), scaled_layers(self.net)
+        laplace = self.laplace()
+        layers = scaled_layers(self.net) if self.search.rescale else ()
         rate = self._prior_rate()
         for _ in range(self.search.steps):
-            numbers = laplace.effective_parameters()
-            if self.search.rescale:
-                numbers = shared_numbers(layers, numbers, self.learned)
+            numbers = shared_numbers(layers, laplace.effective_parameters(), self.learned)
             update = self.prior_update.step(laplace, numbers, self.learned, self.prior_state, rate)
             precisions, self.prior_state = update
             noise = laplace.fitted_noise() if self.likelihood.has_noise else laplace.noise

@@ -223,10 +223,11 @@ class _Run:
         started = time.perf_counter()
         with self._timed("training"):
             metrics = attrs.asdict(self.learner.train_epoch())
-            if self.spec.facts.search.rescale and evidence_is_due(self.learner.epoch, self.spec.facts.search):
+            due = evidence_is_due(self.learner.epoch, self.spec.facts.search)
+            if due and self.spec.facts.search.rescale:
                 self.learner.rescale()
         record: dict[str, Any] = {"epoch": self.learner.epoch} | metrics
-        if self.objective == "laplace" and evidence_is_due(self.learner.epoch, self.spec.facts.search):
+        if due and self.objective == "laplace":
             with self._timed("evidence"):
                 record |= self._evidence()
         record["wall_s"] = time.perf_counter() - started

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from runner_specs import learner
+from runner_specs import learner, regression
 from symdsl import runner
 from symdsl.nn.scaling import scaled_layers
 from symdsl.runner.learner import Learner
@@ -108,8 +108,6 @@ def test_scales_are_brought_to_their_mode_when_evidence_is_due_and_at_the_end(
 
 
 def test_a_regression_is_rescaled_at_its_noise():
-    from runner_specs import regression
-
     spec, dataset = regression()
     one = learner(spec, dataset)
     one.noise = 0.05
