@@ -377,7 +377,8 @@ _TABLE = (
     Code(
         "W104",
         "a search that never reaches its first evidence step",
-        "The first evidence step comes at epoch `burnin + every`. If the search ends before, no structure is learned.",
+        "The first evidence step comes at epoch `burnin + every`, or `every` epochs after the first one that explains "
+        "more than `burnin_fit` of the deviance. If the search ends before, no structure is learned.",
         "search {\n  epochs = 2\n}",
         "search {\n  epochs = 2\n  every = 1\n}",
     ),
@@ -405,6 +406,14 @@ _TABLE = (
         "is. Divisions that leave no rest give whole numbers; `floor` and `ceil` round others.",
         "let epochs = 10 // 2\nsearch {\n  epochs = epochs\n}",
         "let epochs = floor(10 / 2)\nsearch {\n  epochs = epochs\n}",
+    ),
+    Code(
+        "W108",
+        "a `burnin_fit` without a `burnin`",
+        "`burnin` is the number of epochs that burn-in lasts at most, and `burnin_fit` ends it before that. Where "
+        "`burnin` is 0, which it is unless it is given, there is nothing to end.",
+        "search {\n  burnin_fit = 0.9\n}",
+        "search {\n  burnin     = 30\n  burnin_fit = 0.9\n}",
     ),
 )
 

@@ -362,6 +362,7 @@ class Search:
         objective: what is maximised.
         epochs: total epochs.
         burnin: epochs before the first evidence step may happen.
+        burnin_fit: share of the deviance of the training targets, in [0, 1]; burn-in ends early once more is explained.
         every: epochs between evidence steps.
         steps: prior updates per evidence step.
         optimizer: training of the parameters.
@@ -379,6 +380,7 @@ class Search:
     objective: Objective
     epochs: int
     burnin: int
+    burnin_fit: float
     every: int
     steps: int
     optimizer: Optimizer

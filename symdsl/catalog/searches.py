@@ -102,6 +102,12 @@ SEARCH = Signature(
         Parameter("objective", _OBJECTIVE, "laplace", "what the search maximises"),
         Parameter("epochs", Whole(1, _LARGEST), 60, "passes over the training data"),
         Parameter("burnin", Whole(0, _LARGEST), 0, "epochs before the first evidence step"),
+        Parameter(
+            "burnin_fit",
+            Real(0, 1),
+            1.0,
+            "share of the training targets' deviance that ends `burnin` early once an epoch explains more; 1 for never",
+        ),
         Parameter("every", Whole(1, _LARGEST), 3, "epochs between evidence steps"),
         Parameter("steps", Whole(1, 10**6), 5, "prior updates per evidence step"),
         Parameter("optimizer", _OPTIMIZER, "adam", "how the weights are trained"),

@@ -18,6 +18,10 @@ class Likelihood(Protocol):
         """Summed over examples: the term that training minimises, at unit noise; a scalar."""
         ...
 
+    def constant_loss(self, targets: Tensor) -> float:
+        """The least `loss` of outputs that are the same for every example, summed over all of `targets`."""
+        ...
+
     def columns(self, outputs: Tensor) -> Iterator[Tensor]:
         """Columns `[example, output]` whose outer products sum to Lambda, the Hessian of `loss` in the outputs."""
         ...
@@ -49,6 +53,11 @@ class Categorical:
         """Cross entropy summed over examples, in nats."""
         return functional.cross_entropy(outputs, targets, reduction="sum")
 
+    def constant_loss(self, targets: Tensor) -> float:
+        """The entropy of the labels' frequencies, in nats, times the number of examples."""
+        counts = targets.bincount().double()
+        return float(torch.special.entr(counts / len(targets)).sum()) * len(targets)
+
     def columns(self, outputs: Tensor) -> Iterator[Tensor]:
         """One column per label k: sqrt(p_k) (e_k - p)."""
         p = outputs.softmax(1)
@@ -79,6 +88,10 @@ class Gaussian:
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Half the squared error, summed over examples and outputs."""
         return 0.5 * (outputs - targets).square().sum()
+
+    def constant_loss(self, targets: Tensor) -> float:
+        """Half the squared distance of the targets from their mean."""
+        return 0.5 * float((targets - targets.mean(0)).double().square().sum())
 
     def columns(self, outputs: Tensor) -> Iterator[Tensor]:
         """The unit vectors."""

@@ -26,7 +26,7 @@ from symdsl.nn import Network
 from symdsl.nn.scaling import scaled_layers
 from symdsl.runner.metrics import outputs_of
 from symdsl.runner.scales import Scales
-from symdsl.runner.schedule import SCHEDULES, warm_up
+from symdsl.runner.schedule import SCHEDULES, burn_in_ends, evidence_is_due, warm_up
 
 OFF_SHARE = 1e-4
 """A path at the upper bound of the precision whose relative effective number stays below this is switched off."""
@@ -96,10 +96,15 @@ def _stream(device: torch.device | str, *words: object) -> torch.Generator:
 
 @attrs.frozen
 class EpochMetrics:
-    """Training figures of one epoch, taken while the parameters moved: means per example; `lr` at its beginning."""
+    """Training figures of one epoch, taken while the parameters moved: means per example; `lr` at its beginning.
+
+    `fit` is the share of the targets' deviance that is explained, 1 - loss / loss of the best constant outputs: nothing
+    for a network that has learned nothing but frequencies, R^2 for a regression, below 0 for one that does worse.
+    """
 
     loss: float
     nll: float
+    fit: float
     accuracy: float | None
     lr: float
 
@@ -124,6 +129,7 @@ class Learner:
         precisions: prior precision of every parameter tensor that is not switched off.
         noise: variance of the Gaussian likelihood; 1 for classification.
         epoch: epochs done.
+        burnt_in: epochs after which burn-in ended; none while it lasts.
     """
 
     def __init__(
@@ -138,6 +144,7 @@ class Learner:
         self.device = net.device
         mapped = dataset.room.folder is not None
         self.train = dataset.train if mapped else dataset.train.to(self.device)
+        self._constant_loss = self.likelihood.constant_loss(self.train.y)
         self.augmentation = Augmentation.of(facts.data)
         self.seed = seed
         self.parameters = net.tensors()
@@ -152,6 +159,7 @@ class Learner:
         self.prior_state: Mapping[str, tuple[float, float, int]] = {}
         self.noise = 1.0
         self.epoch = 0
+        self.burnt_in: int | None = None if self.search.burnin else 0
         self.step_size = 1.0
         self._looks_dead: dict[str, int] = {}
 
@@ -175,7 +183,15 @@ class Learner:
             self._set_learning_rates((self.epoch + step / steps) / self.search.epochs, relative)
             sums += self._train_step(augmented(self.train.batch(index, self.device), index))
         self.epoch += 1
-        return self._epoch_metrics(*sums.tolist())
+        metrics = self._epoch_metrics(*sums.tolist())
+        if self.burnt_in is None and burn_in_ends(self.epoch, metrics.fit, self.search):
+            self.burnt_in = self.epoch
+        return metrics
+
+    @property
+    def evidence_is_due(self) -> bool:
+        """Whether an evidence step follows the last epoch."""
+        return evidence_is_due(self.epoch, self.burnt_in, self.search)
 
     def _sizes(self) -> list[float]:
         """Root mean square of every parameter tensor, in order."""
@@ -231,7 +247,8 @@ class Learner:
         nll = self.likelihood.nll(loss, examples, self.facts.data.classes, self.noise) / examples
         accuracy = None if self.likelihood.has_noise else right / examples
         rate = self._learning_rate((self.epoch - 1) / self.search.epochs)
-        return EpochMetrics(nll + self.penalty() / examples, nll, accuracy, rate)
+        fit = 1 - loss / self._constant_loss if self._constant_loss else 1.0
+        return EpochMetrics(nll + self.penalty() / examples, nll, fit, accuracy, rate)
 
     def penalty(self) -> float:
         """1/2 sum_k delta_k ||theta_k||^2 at the present parameters, in nats."""
@@ -331,6 +348,7 @@ class Learner:
         """Everything else a resume needs, as plain numbers."""
         return {
             "epoch": self.epoch,
+            "burnt_in": self.burnt_in,
             "seed": self.seed,
             "precisions": dict(self.precisions),
             "prior_state": {key: list(moments) for key, moments in self.prior_state.items()},
@@ -357,7 +375,7 @@ class Learner:
             self.optimizer.state.pop(trained, None)
             if moments:
                 self.optimizer.state[trained] = {name: self._placed(value) for name, value in moments.items()}
-        self.epoch, self.seed = state["epoch"], state["seed"]
+        self.epoch, self.burnt_in, self.seed = state["epoch"], state["burnt_in"], state["seed"]
         self.precisions = dict(state["precisions"])
         self.prior_state = {key: (first, second, steps) for key, (first, second, steps) in state["prior_state"].items()}
         self.noise, self.step_size = state["noise"], state["step_size"]

@@ -1,4 +1,4 @@
-"""When things happen in a search and how large its steps are: functions of the epoch, so a resume needs no state."""
+"""When things happen in a search and how large its steps are: functions without a state of their own."""
 
 from __future__ import annotations
 
@@ -23,6 +23,11 @@ def warm_up(progress: float, share: float) -> float:
     return _COLD + (1 - _COLD) * progress / share if progress < share else 1.0
 
 
-def evidence_is_due(epoch: int, search: Search) -> bool:
-    """Whether an evidence step follows `epoch` (counted from 1)."""
-    return epoch > search.burnin and (epoch - search.burnin) % search.every == 0
+def burn_in_ends(epoch: int, fit: float, search: Search) -> bool:
+    """Whether burn-in lasts no longer than `epoch` (counted from 1), which explained `fit` of the targets' deviance."""
+    return epoch >= search.burnin or fit > search.burnin_fit
+
+
+def evidence_is_due(epoch: int, burnt_in: int | None, search: Search) -> bool:
+    """Whether an evidence step follows `epoch`, burn-in having ended after epoch `burnt_in`, if it has."""
+    return burnt_in is not None and epoch > burnt_in and (epoch - burnt_in) % search.every == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 import time
 from collections.abc import Iterator
@@ -26,7 +25,6 @@ from symdsl.progress import Silent
 from symdsl.runner.device import describe, resolve_device
 from symdsl.runner.learner import Learner, starting_precisions, stated_precisions
 from symdsl.runner.report import describe_run
-from symdsl.runner.schedule import evidence_is_due
 from symdsl.runs import RunFolder
 from symdsl.spec import Spec, parse
 
@@ -43,8 +41,8 @@ _SAVING_SHARE = 0.05
 _PATIENCE = 5
 """Epochs after which a network should do better than guess; a tenth of them, if the run is long."""
 
-_GUESSING = 0.98
-"""Share of a guess's negative log-likelihood above which a network has learned next to nothing."""
+_GUESSING = 0.02
+"""Share of the deviance explained below which a network has learned next to nothing."""
 
 
 @attrs.frozen(eq=False)
@@ -223,7 +221,7 @@ class _Run:
         started = time.perf_counter()
         with self._timed("training"):
             metrics = attrs.asdict(self.learner.train_epoch())
-            due = evidence_is_due(self.learner.epoch, self.spec.facts.search)
+            due = self.learner.evidence_is_due
             if due and self.spec.facts.search.rescale:
                 self.learner.rescale()
         record: dict[str, Any] = {"epoch": self.learner.epoch} | metrics
@@ -231,18 +229,19 @@ class _Run:
             with self._timed("evidence"):
                 record |= self._evidence()
         record["wall_s"] = time.perf_counter() - started
-        self._remark(metrics["nll"])
+        self._remark(metrics["fit"])
         self.folder.append_metrics(record)
         self._save_in_turn()
         self.observer.epoch(record)
 
-    def _remark(self, nll: float) -> None:
-        """Says once, early in the run, if the network does not learn."""
-        data, epochs = self.spec.facts.data, self.spec.facts.search.epochs
-        guess = math.log(data.classes) if data.task == "classification" else math.inf
-        if self.learner.epoch == max(_PATIENCE, epochs // 10) and nll > _GUESSING * guess:
+    def _remark(self, fit: float) -> None:
+        """Says once if the network does not learn, early in the run, or if burn-in ends before its time."""
+        search, epoch = self.spec.facts.search, self.learner.epoch
+        if epoch == max(_PATIENCE, search.epochs // 10) and fit < _GUESSING:
             advice = "a lower `lr` or a warm-up, such as `optimizer = adam(warmup = 0.05)`, may help"
-            self.observer.note(f"after {self.learner.epoch} epochs the network does no better than guess: {advice}")
+            self.observer.note(f"after {epoch} epochs the network does no better than guess: {advice}")
+        if epoch == self.learner.burnt_in and epoch < search.burnin:
+            self.observer.note(f"burn-in ends after epoch {epoch}, {fit:.1%} of the deviance being explained")
 
     def _evidence(self) -> dict[str, Any]:
         laplace, switched_off = self.learner.evidence_step()

@@ -268,6 +268,7 @@ DEFAULT = Search(
     objective=Objective(Kfac("expand"), Fisher("mc", 1)),
     epochs=60,
     burnin=0,
+    burnin_fit=1.0,
     every=3,
     steps=5,
     optimizer=Optimizer("adam", 0.005, "cosine", 1.0),
@@ -294,6 +295,7 @@ def test_every_key_of_a_search() -> None:
           objective = laplace(kfac, fisher = exact)
           epochs = 7
           burnin = 1
+          burnin_fit = 0.75
           every = 2
           steps = 4
           optimizer = adam(0.1, constant, clip = 0)
@@ -310,6 +312,7 @@ def test_every_key_of_a_search() -> None:
         objective=Objective(Kfac("expand"), Fisher("exact")),
         epochs=7,
         burnin=1,
+        burnin_fit=0.75,
         every=2,
         steps=4,
         optimizer=Optimizer("adam", 0.1, "constant", 0.0),

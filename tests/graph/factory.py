@@ -127,6 +127,7 @@ SEARCH = Search(
     objective=Objective(Kfac("expand"), Fisher("mc", 1)),
     epochs=2,
     burnin=0,
+    burnin_fit=1.0,
     every=1,
     steps=1,
     optimizer=Optimizer("adam", 0.005, "cosine", 1.0),

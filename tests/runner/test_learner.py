@@ -1,4 +1,5 @@
 import math
+from collections import Counter
 
 import attrs
 import pytest
@@ -7,10 +8,11 @@ import torch
 from runner_specs import learner
 from symdsl import data
 from symdsl.curvature import Categorical, Gaussian
+from symdsl.curvature.likelihood import likelihood_of
 from symdsl.laplace.priors import LARGEST_PRECISION
 from symdsl.runner.learner import SMALLEST_STEP, path_shares, starting_precisions
 from symdsl.runner.metrics import calibration_error, evaluate_outputs
-from symdsl.runner.schedule import SCHEDULES, evidence_is_due
+from symdsl.runner.schedule import SCHEDULES, burn_in_ends, evidence_is_due
 from symdsl.spec import parse
 
 STARTS = """
@@ -137,8 +139,58 @@ def test_schedules_run_from_one_to_zero_or_stay():
 
 
 def test_evidence_is_due_every_few_epochs_after_burn_in(small):
-    search = attrs.evolve(small().facts.search, burnin=2, every=3)
-    assert [epoch for epoch in range(1, 12) if evidence_is_due(epoch, search)] == [5, 8, 11]
+    search = attrs.evolve(small().facts.search, every=3)
+    assert [epoch for epoch in range(1, 12) if evidence_is_due(epoch, 2, search)] == [5, 8, 11]
+    assert not any(evidence_is_due(epoch, None, search) for epoch in range(1, 12))
+
+
+@pytest.mark.parametrize(("share", "last"), [(0.5, 3), (0.4, 2), (0.1, 1), (1, 5)])
+def test_burn_in_lasts_until_an_epoch_explains_more_than_a_share_but_no_longer_than_it_may(small, share, last):
+    search = attrs.evolve(small().facts.search, burnin=5, burnin_fit=share)
+    fits = [0.2, 0.5, 0.9, 1.0, 1.0]
+    assert [burn_in_ends(epoch, fit, search) for epoch, fit in enumerate(fits, start=1)].index(True) + 1 == last
+
+
+def test_an_epoch_explains_what_it_tells_beyond_the_frequencies_of_labels(small):
+    one = learner(small())
+    found = one.train_epoch()
+    shares = [count / len(one.train) for count in Counter(one.train.y.tolist()).values()]
+    entropy = -math.fsum(share * math.log(share) for share in shares)
+    assert found.fit == pytest.approx(1 - found.nll / entropy)
+    assert found.fit < 0.5
+
+
+def test_the_fit_of_a_regression_is_its_coefficient_of_determination():
+    x, y = torch.randn(50, 2, generator=torch.Generator().manual_seed(3)).double(), torch.randn(50, 2).double()
+    fitted = x @ torch.linalg.lstsq(x, y).solution
+    residual = ((y - fitted) ** 2).sum() / ((y - y.mean(0)) ** 2).sum()
+    one = Gaussian()
+    assert float(one.loss(fitted, y)) / one.constant_loss(y) == pytest.approx(float(residual))
+
+
+def test_targets_that_are_all_the_same_leave_nothing_to_explain():
+    assert Categorical().constant_loss(torch.ones(7, dtype=torch.long)) == 0
+    assert Gaussian().constant_loss(torch.full((7, 2), 0.5)) == 0
+
+
+@pytest.mark.parametrize(
+    "targets", [torch.tensor([0, 0, 2, 1, 0]), torch.randn(9, 2, generator=torch.Generator().manual_seed(1))]
+)
+def test_no_constant_outputs_have_a_smaller_loss(targets):
+    likelihood = likelihood_of(targets)
+    best = likelihood.constant_loss(targets)
+    width = 2 if targets.is_floating_point() else 3
+    outputs = torch.zeros(width, dtype=torch.float64, requires_grad=True)
+    optimizer = torch.optim.LBFGS([outputs], max_iter=200, tolerance_grad=1e-12, line_search_fn="strong_wolfe")
+
+    def loss():
+        optimizer.zero_grad()
+        value = likelihood.loss(outputs.expand(len(targets), -1), targets)
+        value.backward()
+        return value
+
+    optimizer.step(loss)
+    assert loss().item() == pytest.approx(best, rel=1e-6)
 
 
 def test_calibration_error_is_zero_for_honest_confidence_and_large_for_boasting():

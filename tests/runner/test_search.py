@@ -19,6 +19,15 @@ FILES = {
 }
 
 
+FITTING = {
+    "search__optimizer": "adam(lr = 0.05)",
+    "search__burnin": 3,
+    "search__burnin_fit": 0.05,
+    "search__every": 1,
+}
+"""A search that fits before its burn-in is over."""
+
+
 class Interrupting(Silent):
     """Presses Ctrl-C after an epoch."""
 
@@ -104,6 +113,7 @@ def test_another_seed_gives_another_run(small, tmp_path):
         {"search__prior_optimizer": "mackay(damping = 0.2)"},
         {"search__prior_optimizer": "adam(lr = 0.1)", "search__optimizer": "adam(scales)"},
         {"search__rescale": True, "search__burnin": 1},
+        FITTING,
     ],
 )
 def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, after, settings):
@@ -196,6 +206,16 @@ def test_no_evidence_is_computed_during_burn_in(small, tmp_path):
     runner.search(small(search__burnin=2, search__every=1), device="cpu", out=tmp_path / "run")
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert ["precisions" in line for line in lines] == [False, False, True, True]
+
+
+def test_burn_in_ends_early_once_the_network_fits(small, tmp_path):
+    observer = Listening()
+    runner.search(small(**FITTING), device="cpu", out=tmp_path / "run", observer=observer)
+    lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    last = next(line["epoch"] for line in lines if line["fit"] > FITTING["search__burnin_fit"])
+    assert 1 < last < FITTING["search__burnin"]
+    assert ["precisions" in line for line in lines] == [line["epoch"] > last for line in lines]
+    assert [note for note in observer.notes if note.startswith(f"burn-in ends after epoch {last}, ")]
 
 
 def test_test_data_decide_nothing(small, tmp_path, monkeypatch):
