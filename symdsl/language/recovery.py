@@ -141,6 +141,7 @@ class _Mender:
             before=self.mended,
             previous=self.tokens[self.next - 1] if self.next else None,
             token=self.tokens[self.next] if self.next < len(self.tokens) else None,
+            following=self.tokens[self.next + 1] if self.next + 1 < len(self.tokens) else None,
             accepted=self.parser.accepts(),
             begins=bool(self.starts) and self.starts[-1].index == self.next,
             source=self.source,

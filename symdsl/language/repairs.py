@@ -62,6 +62,7 @@ class Trouble:
         before: the tokens read so far, mended.
         previous: the one before it in the text, if there is one.
         token: the one that does not fit; nothing at the end of the text.
+        following: the one behind it, if there is one.
         accepted: terminals that would have fitted.
         begins: whether a statement, item, rule or setting was to begin here.
         source: name of the text in spans.
@@ -70,6 +71,7 @@ class Trouble:
     before: Sequence[Token]
     previous: Token | None
     token: Token | None
+    following: Token | None
     accepted: Set[str]
     begins: bool
     source: str
@@ -166,6 +168,8 @@ def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
     if "USE" in trouble.accepted and trouble.is_block(token):
         fix = Fix("put `use` before it", token_span(token, trouble.source), f"use {token}")
         yield Repair((_instead(token, "USE", "use"), token), 1, f"did you mean `use {token}`?", fix)
+    if token.type == "DOT" and "NUMBER" in trouble.accepted:
+        yield from _fraction(token, trouble.following, trouble.source)
     if trouble.together and token.type in KEYWORDS and "NAME" in trouble.accepted:
         help = f"`{token}` is a word of the language: choose another name"
         yield Repair((_instead(token, "NAME", str(token)),), 1, help)
@@ -173,6 +177,15 @@ def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
     for kind in others:
         if kind in trouble.accepted:
             yield Repair((_instead(token, kind, _INSERTIONS.get(kind, "").strip() or str(token)),), 1)
+
+
+def _fraction(dot: Token, digits: Token | None, source: str) -> Iterator[Repair]:
+    """A number that was begun with its point."""
+    if digits is not None and digits.type == "NUMBER" and digits.start_pos == dot.end_pos:
+        number = f"0.{digits}"
+        span = token_span(dot, source).until(token_span(digits, source))
+        fix = Fix(f"replace by `{number}`", span, number)
+        yield Repair((_instead(dot, "NUMBER", number),), 2, f"did you mean `{number}`?", fix)
 
 
 def _instead(token: Token, kind: str, written: str) -> Token:
