@@ -90,7 +90,8 @@ def _entries(factor: FactorSize) -> int:
 
 def check_search(search: Search, spans: Mapping[str, Span], place: Span, collector: Collector) -> None:
     """Warn of a search that ends before it takes an evidence step, and of a burn-in's end without a burn-in."""
-    if search.burnin == 0 and search.burnin_fit < 1:
+    may_end_early = search.burnin_fit < 1
+    if may_end_early and not search.burnin:
         message = "`burnin_fit` has no effect, as there is no burn-in to end"
         collector.report(
             "W108", spans.get("burnin_fit", place), message, help="give the most epochs it may last with `burnin`"
@@ -100,7 +101,7 @@ def check_search(search: Search, spans: Mapping[str, Span], place: Span, collect
         return
     given = [spans[key] for key in ("epochs", "burnin", "every") if key in spans] or [place]
     message = f"the search ends after epoch {search.epochs}, before its first evidence step at epoch {first}"
-    if search.burnin_fit < 1:
+    if may_end_early and search.burnin:
         message += f", unless an earlier one explains more than {search.burnin_fit:g} of the deviance"
     notes = [(span, "sets when the first step comes") for span in given[1:]]
     collector.report("W104", given[0], message, help="raise `epochs`, or lower `burnin` or `every`", notes=notes)

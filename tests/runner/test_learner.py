@@ -5,7 +5,7 @@ import attrs
 import pytest
 import torch
 
-from runner_specs import learner
+from runner_specs import learner, regression
 from symdsl import data
 from symdsl.curvature import Categorical, Gaussian
 from symdsl.curvature.likelihood import likelihood_of
@@ -114,8 +114,6 @@ def test_no_prior_starts_above_the_largest_precision():
 
 
 def test_regression_learns_its_noise():
-    from runner_specs import regression
-
     spec, dataset = regression()
     one = learner(spec, dataset)
     for _ in range(60):
@@ -161,11 +159,19 @@ def test_an_epoch_explains_what_it_tells_beyond_the_frequencies_of_labels(small)
 
 
 def test_the_fit_of_a_regression_is_its_coefficient_of_determination():
-    x, y = torch.randn(50, 2, generator=torch.Generator().manual_seed(3)).double(), torch.randn(50, 2).double()
+    x, y = torch.randn(2, 50, 2, generator=torch.Generator().manual_seed(3)).double()
     fitted = x @ torch.linalg.lstsq(x, y).solution
     residual = ((y - fitted) ** 2).sum() / ((y - y.mean(0)) ** 2).sum()
     one = Gaussian()
     assert float(one.loss(fitted, y)) / one.constant_loss(y) == pytest.approx(float(residual))
+
+
+def test_an_epoch_of_a_regression_reports_that_coefficient():
+    one = learner(*regression())
+    found = one.train_epoch()
+    squared_error = 2 * len(one.train) * (found.nll - math.log(2 * math.pi))
+    squares = float(((one.train.y - one.train.y.mean(0)) ** 2).sum())
+    assert found.fit == pytest.approx(1 - squared_error / squares, abs=1e-5)
 
 
 def test_targets_that_are_all_the_same_leave_nothing_to_explain():
