@@ -107,6 +107,13 @@ def test_the_table_stands_beside_the_published_one(paper: Paper, capsys: pytest.
     assert paper.path("position_learned-laplace-4/architecture.svg").is_file()
 
 
+def test_map_may_run_several_seeds_where_the_table_asks_for_several(paper: Paper) -> None:
+    rows = ("digit_conv", "position_learned")
+    _, page = paper("table1", "--rows", *rows, "--objectives", "map", "--map-seeds", "3", "4")
+    assert paper.ran == {"digit_conv-map-3", "position_learned-map-3", "position_learned-map-4"}
+    assert cells(page, "position, F-FC + CONV", "map")[2] == "3 4"
+
+
 def test_what_is_finished_is_not_run_again(paper: Paper) -> None:
     _, page = paper("table1", "--rows", "digit_conv", "--seeds", "3")
     assert paper.ran == {"digit_conv-map-3", "digit_conv-laplace-3"}
