@@ -113,6 +113,22 @@ def test_version() -> None:
 
 
 @pytest.mark.parametrize(
+    ("said", "spins"),
+    [({}, "3000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "active"}, None)],
+)
+def test_threads_soon_sleep_unless_told_how_to_wait(
+    tiny: Path, monkeypatch: pytest.MonkeyPatch, said: dict[str, str], spins: str | None
+) -> None:
+    for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY"):
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    assert call("check", tiny).exit_code == 0
+    assert os.environ.get("GOMP_SPINCOUNT") == spins
+
+
+@pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
         (["frobnicate", "tiny.sym"], "No such command"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import rich_click as click
 
 from symdsl import __version__
@@ -13,6 +15,9 @@ _IN_THE_ORDER_OF_THE_WORK = (
     *(learning.search, learning.map, runs.show, runs.eval, specs.lsp),
 )
 
+_SPINS = "3000"
+"""How often a thread of GNU OpenMP looks for work before it sleeps, for its own 300,000."""
+
 
 @click.group(cls=Commands, commands=_IN_THE_ORDER_OF_THE_WORK, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(version)s")
@@ -21,3 +26,14 @@ def main() -> None:
 
     A SPEC is a `.sym` file; a RUN is the folder that a search leaves. Start with `symdsl new NAME`.
     """
+    _share_cores()
+
+
+def _share_cores() -> None:
+    """Lets threads that wait for one another sleep, unless the environment says how they wait.
+
+    Where other programs keep all cores busy, threads that look on for their turn hold back the one they wait for: a
+    search is then hundreds of times slower. PyTorch reads this as it is imported.
+    """
+    if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
+        os.environ["GOMP_SPINCOUNT"] = _SPINS
