@@ -32,8 +32,8 @@ def main() -> None:
 def _share_cores() -> None:
     """Lets threads that wait for one another sleep, unless the environment says how they wait.
 
-    Where other programs keep all cores busy, threads that look on for their turn hold back the one they wait for: a
-    search is then hundreds of times slower. PyTorch reads this as it is imported.
+    Where another program keeps a core busy, threads that look on for their turn hold back the one they wait for: a
+    search may then be hundreds of times slower. OpenMP reads this as PyTorch is imported.
     """
     if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys():
         os.environ["GOMP_SPINCOUNT"] = _SPINS

@@ -17,10 +17,11 @@ from sites import FORMS, candidates, sites
 from symdsl.analysis.facts import Candidate, Layer, Node, Shape
 from symdsl.analysis.kinds import Site
 from symdsl.curvature import Categorical, Curvature, Exact, Gaussian, estimate
+from symdsl.curvature.handlers import Sharing
 from symdsl.nn import Network
 
 Nodes = tuple[Node, ...]
-SHARINGS = ["expand", "reduce"]
+SHARINGS: list[Sharing] = ["expand", "reduce"]
 
 
 def network(site: Site, found: list[Candidate], end: str = "flatten") -> Nodes:
@@ -45,11 +46,11 @@ def _activated(node: Node) -> Node:
 
 
 def curvature(
-    net: Network, x: torch.Tensor, sharing: str, batch: int = 512, likelihood: Categorical | Gaussian | None = None
+    net: Network, x: torch.Tensor, sharing: Sharing, batch: int = 512, likelihood: Categorical | Gaussian | None = None
 ) -> Curvature:
     y = torch.zeros(len(x), dtype=torch.int64)
     if isinstance(likelihood, Gaussian):
-        y = torch.zeros(len(x), net(x).shape[1], dtype=torch.float64)  # type: ignore[assignment]
+        y = torch.zeros(len(x), net(x).shape[1], dtype=torch.float64)
     return estimate(
         net,
         x,
@@ -58,7 +59,7 @@ def curvature(
         Exact(),
         torch.Generator(),
         batch,
-        sharing,  # type: ignore[arg-type]
+        sharing,
     )
 
 
@@ -74,7 +75,7 @@ def networks(draw: st.DrawFn, form: str, largest: int, kernels: tuple[int, ...] 
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(data=st.data(), batch=st.integers(1, 4), sharing=st.sampled_from(SHARINGS))
-def test_splitting_a_batch_never_changes_a_factor(form: str, data: st.DataObject, batch: int, sharing: str) -> None:
+def test_splitting_a_batch_never_changes_a_factor(form: str, data: st.DataObject, batch: int, sharing: Sharing) -> None:
     nodes = data.draw(networks(form, 4, (1, 3, 5), others=1))
     net, x = built(nodes), noise(5, nodes[0].out_shape)
     whole, split = curvature(net, x, sharing), curvature(net, x, sharing, batch)
@@ -87,7 +88,7 @@ def test_splitting_a_batch_never_changes_a_factor(form: str, data: st.DataObject
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(data=st.data(), sharing=st.sampled_from(SHARINGS))
-def test_every_factor_equals_its_definition(form: str, data: st.DataObject, sharing: str) -> None:
+def test_every_factor_equals_its_definition(form: str, data: st.DataObject, sharing: Sharing) -> None:
     nodes = data.draw(networks(form, 2))
     net, x = built(nodes), noise(2, nodes[0].out_shape)
     found = curvature(net, x, sharing).blocks
@@ -116,7 +117,7 @@ def test_factors_have_the_sizes_that_the_records_say_and_are_semidefinite(form: 
 
 @pytest.mark.parametrize("factor", ["full", "separable", "depthwise", "pointwise"])
 @pytest.mark.parametrize("sharing", SHARINGS)
-def test_a_tensor_used_once_on_one_example_has_its_exact_block(factor: str, sharing: str) -> None:
+def test_a_tensor_used_once_on_one_example_has_its_exact_block(factor: str, sharing: Sharing) -> None:
     """On a single position over a group of one element there is one use, but for slots; one channel leaves one slot."""
     nodes = tuple(
         Chain(1, 1, 1)
