@@ -21,9 +21,8 @@ from torch import Tensor
 from torch.func import functional_call, grad, vmap
 
 import symdsl
-from symdsl.curvature.fisher import Fisher, parse_fisher
-from symdsl.curvature.likelihood import likelihood_of
 from symdsl.data import Examples
+from symdsl.evidence.loss import Fisher, likelihood_of, parse_fisher
 from symdsl.nn import Network
 from symdsl.runner.evaluate import learned_network
 from symdsl.runner.learner import stated_precisions

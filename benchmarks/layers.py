@@ -22,11 +22,11 @@ from torch.nn import functional
 
 from symdsl import nn, spec
 from symdsl.catalog.searches import PROJECTED_ROWS, PROJECTED_WIDTH
-from symdsl.curvature import Categorical, MonteCarlo, Signs, estimate, project
-from symdsl.curvature.eigen import symmetric_eigenvalues
-from symdsl.curvature.kronecker import LowRank
+from symdsl.evidence import Categorical, MonteCarlo, Signs, estimate, project
+from symdsl.evidence.eigenvalues import symmetric_eigenvalues
+from symdsl.evidence.kfac import LowRank
+from symdsl.kinds.dense.module import is_multiplied_out, multiplied_out
 from symdsl.lowering import compile
-from symdsl.nn.factored import is_multiplied_out, multiplied_out
 from symdsl.resources import shipped
 
 BATCH = 64

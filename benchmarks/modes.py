@@ -17,8 +17,8 @@ import attrs
 from effective_numbers import finished
 from torch import Tensor
 
-from symdsl.curvature.likelihood import likelihood_of
 from symdsl.data import Examples
+from symdsl.evidence.loss import likelihood_of
 from symdsl.nn import Network
 
 _BATCH = 500

@@ -16,8 +16,8 @@ from pathlib import Path
 from effective_numbers import finished
 
 import symdsl
-from symdsl.curvature.joint import Joined, Together
-from symdsl.curvature.sampled import Told
+from symdsl.evidence.joint import Joined, Together
+from symdsl.evidence.sampled import Told
 
 
 def cell(found: Joined, times: float = 1.0, mark: str = "") -> str:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from symdsl.analysis.expressions import FUNCTIONS
-from symdsl.analysis.kinds import KINDS, call_signature
 from symdsl.analysis.names import LIMITS
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
@@ -21,6 +20,7 @@ from symdsl.catalog.signatures import REQUIRED, Parameter, Signature, Variant
 from symdsl.diagnostics import SpecError, listing, render_text
 from symdsl.editor.wording import type_words
 from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.kinds import KINDS, call_signature
 from symdsl.spec import parse
 
 FILE = Path(__file__).with_suffix(".md")

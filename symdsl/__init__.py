@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-    from symdsl import data, laplace, render
+    from symdsl import data, render
     from symdsl.diagnostics import NumericalError, RunError, SpecError
+    from symdsl.evidence import laplace
     from symdsl.lowering import compile
     from symdsl.runner import search, search_seeds
     from symdsl.spec import Spec, load, parse
@@ -43,13 +44,13 @@ _HOMES = {
     "search": "runner",
     "search_seeds": "runner",
 }
-_SUBPACKAGES = ("data", "laplace", "render")
+_MODULES = {"data": "data", "laplace": "evidence.laplace", "render": "render"}
 
 
 def __getattr__(name: str) -> Any:
     """Imports a public name when it is first asked for, so that checking a spec never waits for torch."""
-    if name in _SUBPACKAGES:
-        return importlib.import_module(f"symdsl.{name}")
+    if name in _MODULES:
+        return importlib.import_module(f"symdsl.{_MODULES[name]}")
     if name not in _HOMES:
         raise AttributeError(f"module `symdsl` has no attribute `{name}`")
     value = getattr(importlib.import_module(f"symdsl.{_HOMES[name]}"), name)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, cast
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 import networkx as nx
 import torch
@@ -13,128 +12,11 @@ from torch import nn as torch_nn
 
 from symdsl import nn
 from symdsl.analysis import facts
-from symdsl.analysis.kinds import KINDS, anchor_count
-from symdsl.curvature import demand_handlers
-from symdsl.diagnostics import RunError
-from symdsl.groups import GROUPS, TRIVIAL, Group
+from symdsl.evidence.weight_use import demand_handlers
+from symdsl.kinds import KINDS
 
 if TYPE_CHECKING:
     from symdsl.spec import Spec
-
-PathBuilder = Callable[[facts.Layer, facts.Candidate, float, torch.Generator], nn.Path]
-
-
-def _grid(shape: facts.Shape) -> tuple[int, int, int]:
-    return shape.planes, shape.height, shape.width
-
-
-def _fully_connected(
-    layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator
-) -> nn.Path:
-    return nn.FullyConnected(_grid(layer.in_shape), _grid(layer.out_shape), scale, generator)
-
-
-def _factored(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
-    return nn.FactoredFullyConnected(_grid(layer.in_shape), _grid(layer.out_shape), scale, generator)
-
-
-def _conv(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
-    kernel = cast(int, candidate.argument("k"))
-    return nn.Conv(layer.in_shape.planes, layer.out_shape.planes, kernel, layer.stride, scale, generator)
-
-
-GROUP_FACTORS: dict[str, Callable[..., nn.GroupPath]] = {
-    "full": nn.GroupConv,
-    "separable": nn.SeparableGroupConv,
-    "depthwise": nn.DepthwiseGroupConv,
-    "pointwise": nn.PointwiseGroupConv,
-}
-"""The module of each factor of GCONV."""
-
-
-def _group_conv(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
-    module = GROUP_FACTORS[cast(str, candidate.argument("factor"))]
-    group, kernel = GROUPS[cast(str, candidate.argument("group"))], cast(int, candidate.argument("k"))
-    channels, lifted = (layer.in_shape.channels, layer.out_shape.channels), GROUPS[layer.in_shape.group]
-    return module(*channels, group, kernel, layer.stride, scale, generator, lifted)
-
-
-def _factored_group(
-    layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator
-) -> nn.Path:
-    order = layer.in_shape.order
-    return nn.FactoredFullyConnected(_grid(layer.in_shape), _grid(layer.out_shape), scale, generator, order)
-
-
-def _plan(candidate: facts.Candidate, sites: int) -> nn.BasisPlan:
-    arguments = dict(candidate.arguments)
-    return nn.BasisPlan(
-        anchor_count(arguments, sites),
-        moves=arguments["anchors"] == "learned",
-        scales=arguments["on"] == "lengthscale",
-    )
-
-
-def _sparse(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
-    return _sparse_over(GROUPS[TRIVIAL], layer, candidate, scale, generator)
-
-
-def _sparse_group(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
-    return _sparse_over(GROUPS[layer.in_shape.group], layer, candidate, scale, generator)
-
-
-def _sparse_over(
-    group: Group, layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator
-) -> nn.Path:
-    outer = _plan(candidate, group.order * layer.out_shape.positions)
-    inner = _plan(candidate, group.order * layer.in_shape.positions)
-    shapes = _grid(layer.in_shape), _grid(layer.out_shape)
-    return nn.SparseFullyConnected(*shapes, outer, inner, group, scale, generator)
-
-
-def _sparse_conv(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
-    kernel = cast(int, candidate.argument("k"))
-    planes = layer.in_shape.planes, layer.out_shape.planes
-    return nn.SparseConv(*planes, kernel, _plan(candidate, kernel**2), layer.stride, scale, generator)
-
-
-def _sparse_group_conv(
-    layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator
-) -> nn.Path:
-    group, kernel = GROUPS[layer.in_shape.group], cast(int, candidate.argument("k"))
-    plan = _plan(candidate, group.order * kernel**2)
-    channels = layer.in_shape.channels, layer.out_shape.channels
-    return nn.SparseGroupConv(*channels, group, kernel, plan, layer.stride, scale, generator)
-
-
-PATHS: dict[str, PathBuilder] = {
-    "FC": _fully_connected,
-    "CONV": _conv,
-    "F-FC": _factored,
-    "GCONV": _group_conv,
-    "S-FC": _sparse,
-    "S-CONV": _sparse_conv,
-    "F-GFC": _factored_group,
-    "S-GFC": _sparse_group,
-    "S-GCONV": _sparse_group_conv,
-}
-"""How each built-in kind becomes a module."""
-
-
-def path_builder(kind: str) -> PathBuilder:
-    """How a kind becomes a module, built in or brought by an installed package.
-
-    Raises:
-        RunError: the package's function cannot be imported.
-    """
-    if kind in PATHS:
-        return PATHS[kind]
-    module, _, function = KINDS[kind].module.partition(":")
-    try:
-        builder: PathBuilder = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError) as error:
-        raise RunError(f"the path of the kind `{kind}` cannot be imported: {error}") from error
-    return builder
 
 
 def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network:
@@ -203,7 +85,9 @@ def _widening(layer: facts.Layer) -> float:
 
 
 def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
-    path = path_builder(candidate.kind)(layer, candidate, scale, generator)
+    kind = KINDS[candidate.kind]
+    path: nn.Path = kind.imported(kind.module)(layer, candidate, scale, generator)
+    path.weight_uses = kind.imported(kind.weight_use)(path)
     demand_handlers(path, f"{layer.name}.{candidate.name}")
     return path
 
@@ -216,5 +100,5 @@ def check_brought(layers: Iterable[facts.Layer]) -> None:
     """
     for layer in layers:
         for candidate in layer.candidates:
-            if candidate.kind not in PATHS:
+            if candidate.kind not in KINDS.built_in:
                 _path(layer, candidate, 1.0, torch.Generator())

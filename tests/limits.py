@@ -14,9 +14,9 @@ from oracles.equivariance import moved, moved_lifted, shifted
 from oracles.groups import ELEMENTS, Element, times
 from symdsl import lowering, nn
 from symdsl.analysis.facts import Candidate, Flatten, Layer, Node, ParameterTensor, Prior, Shape, Value
-from symdsl.analysis.kinds import KINDS, Site, completed, label
 from symdsl.diagnostics import Span
 from symdsl.graph import Symmetry
+from symdsl.kinds import KINDS, Site, completed, label
 
 TRANSLATIONS = "translations"
 GENERATORS: dict[str, Element] = {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from strategies import atoms, expressions
-from symdsl.analysis.kinds import KINDS, call_signature
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, NORMAL, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Choice, Parameter, Quoted, Real, Signature, Switch, Type, Variant, Whole
 from symdsl.groups import GROUPS
+from symdsl.kinds import KINDS, call_signature
 from symdsl.language import ast
 from symdsl.language.printer import print_program
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from limits import placed
 from oracles.groups import ELEMENTS
 from symdsl.analysis.facts import Candidate, Shape, Value
-from symdsl.analysis.kinds import KINDS, Site
 from symdsl.catalog.signatures import Choice, Parameter
+from symdsl.kinds import KINDS, Site
 
 FORMS: dict[str, tuple[str, dict[str, Value]]] = {
     name if not word else f"{name} {word}": (name, {"factor": word} if word else {})

@@ -13,10 +13,12 @@ import torch
 
 import symdsl
 from oracles.comparison import assert_same
-from symdsl.analysis.kinds import CONV, KINDS, table
-from symdsl.curvature import Categorical, Exact, estimate
 from symdsl.diagnostics import RunError
-from symdsl.nn import FullyConnected, Network, RelaxedLayer
+from symdsl.evidence import Categorical, Exact, estimate
+from symdsl.kinds import CONV, KINDS, table
+from symdsl.kinds.dense.module import FullyConnected
+from symdsl.kinds.dense.weight_use import fully_connected
+from symdsl.nn import Network, RelaxedLayer
 from symdsl.nn.maps import Flatten
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "symdsl-depthwise"
@@ -85,11 +87,13 @@ def test_without_the_package_the_kind_is_unknown(tmp_path: Path) -> None:
 @pytest.fixture
 def depthwise(monkeypatch: pytest.MonkeyPatch) -> Network:
     monkeypatch.syspath_prepend(EXAMPLE)
-    from symdsl_depthwise.path import Depthwise
+    from symdsl_depthwise.path import Depthwise, weight_use
 
     generator = torch.Generator().manual_seed(0)
     path = Depthwise(3, 3, 2, 1.0, generator)
+    path.weight_uses = weight_use(path)
     head = FullyConnected((12, 1, 1), (3, 1, 1), 1.0, generator)
+    head.weight_uses = fully_connected(head)
     stages = {"l1": RelaxedLayer({"D": path}, 3, stride=2), "flat": Flatten(), "h1": RelaxedLayer({"FC": head}, 3)}
     return Network(stages).double()
 
@@ -132,7 +136,7 @@ def test_the_factors_of_the_example_equal_their_definition(depthwise: Network, s
 BROKEN = {
     "no_such_module:KIND": "cannot be used: ModuleNotFoundError",
     "json:dumps": "must be a `Kind`, found `function`",
-    "symdsl.analysis.kinds:CONV": "its signature has another name, `CONV`",
+    "symdsl.kinds:CONV": "its signature has another name, `CONV`",
 }
 
 

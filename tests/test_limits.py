@@ -26,8 +26,8 @@ from oracles.records import Chain
 from sites import FORMS, candidates, sites
 from symdsl import nn
 from symdsl.analysis.facts import Candidate, Data, Facts, Network, Shape, Step, Value
-from symdsl.analysis.kinds import Site
 from symdsl.graph import Symmetry, build, strict_symmetry
+from symdsl.kinds import Site
 from symdsl.spec import load
 
 ROOT = Path(__file__).parent.parent

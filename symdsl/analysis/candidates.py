@@ -10,13 +10,13 @@ import attrs
 from symdsl.analysis.drafts import CandidateDraft
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Value
-from symdsl.analysis.kinds import KINDS, Refusal, Site, call_signature, completed
 from symdsl.analysis.names import unknown
 from symdsl.analysis.priors import evaluate_prior
 from symdsl.analysis.types import bind
 from symdsl.analysis.values import Applied, Located, describe
 from symdsl.analysis.walker import Walker
 from symdsl.diagnostics import Fix, Span
+from symdsl.kinds import KINDS, Refusal, Site, call_signature, completed
 from symdsl.language import ast
 
 _MOST_CANDIDATES = 100

@@ -8,8 +8,8 @@ from typing import TypeAlias
 import attrs
 
 from symdsl.analysis.facts import Flatten, Input, Lift, Pool, Prior, Project, Shape, Value
-from symdsl.analysis.kinds import Kind, Site, label
 from symdsl.diagnostics import Span
+from symdsl.kinds import Kind, Site, label
 
 
 @attrs.frozen

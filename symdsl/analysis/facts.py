@@ -6,56 +6,12 @@ from typing import Literal
 
 import attrs
 
+from symdsl.catalog.shapes import FactorSize as FactorSize
+from symdsl.catalog.shapes import Shape as Shape
+from symdsl.catalog.shapes import Value as Value
 from symdsl.diagnostics import Span
-from symdsl.groups import GROUPS, TRIVIAL
 
-Value = int | float | bool | str | tuple["Value", ...]
 Arguments = tuple[tuple[str, Value], ...]
-
-
-@attrs.frozen
-class Shape:
-    """The shape of a feature map without its batch dimension.
-
-    Attributes:
-        channels: C, not counting group elements.
-        height: rows of the map.
-        width: columns of the map.
-        group: name of the group the map is lifted to; `trivial` for a plain image.
-        flat: whether `flatten` has turned the map into a vector (then height = width = 1 and group = trivial).
-    """
-
-    channels: int
-    height: int
-    width: int
-    group: str = TRIVIAL
-    flat: bool = False
-
-    @property
-    def order(self) -> int:
-        """Number of group elements |G| the map carries."""
-        return GROUPS[self.group].order
-
-    @property
-    def planes(self) -> int:
-        """Plain channels: C |G|."""
-        return self.channels * self.order
-
-    @property
-    def positions(self) -> int:
-        """Pixels of one plane."""
-        return self.height * self.width
-
-    @property
-    def size(self) -> int:
-        """Numbers in one example's map."""
-        return self.planes * self.positions
-
-    def __str__(self) -> str:
-        if self.flat:
-            return str(self.channels)
-        lifted = "" if self.group == TRIVIAL else f"{self.group}x"
-        return f"{self.channels}x{lifted}{self.height}x{self.width}"
 
 
 @attrs.frozen
@@ -71,14 +27,6 @@ class Prior:
     precision: float
     learned: bool
     stated: bool = attrs.field(default=False, eq=False)
-
-
-@attrs.frozen
-class FactorSize:
-    """One side of a Kronecker-factored curvature block: `blocks` square matrices of side `side`."""
-
-    side: int
-    blocks: int
 
 
 @attrs.frozen

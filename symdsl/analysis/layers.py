@@ -11,13 +11,13 @@ from symdsl.analysis.candidates import candidates_of, placed
 from symdsl.analysis.drafts import LayerDraft
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Shape
-from symdsl.analysis.kinds import Site
 from symdsl.analysis.names import unknown
 from symdsl.analysis.types import convert
 from symdsl.analysis.walker import Walker
 from symdsl.catalog.networks import ACTIVATIONS
 from symdsl.catalog.signatures import Whole
 from symdsl.diagnostics import Span
+from symdsl.kinds import Site
 from symdsl.language import ast
 
 

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import attrs
 
 from symdsl.analysis.expressions import evaluate, unknown_name
-from symdsl.analysis.kinds import KINDS
 from symdsl.analysis.names import Scope, unique, unknown
 from symdsl.analysis.values import Applied, Located, Plain, describe, is_number
 from symdsl.catalog.networks import NORMAL
 from symdsl.diagnostics import Span
+from symdsl.kinds import KINDS
 from symdsl.language import ast
 
 

@@ -11,12 +11,12 @@ import attrs
 from symdsl.analysis.drafts import CandidateDraft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate, given
 from symdsl.analysis.facts import Prior
-from symdsl.analysis.kinds import KINDS, Arguments, Tensor, completed, label
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
 from symdsl.analysis.values import Applied, describe
 from symdsl.catalog.networks import NORMAL
 from symdsl.diagnostics import Span, listing
+from symdsl.kinds import KINDS, Arguments, Tensor, completed, label
 from symdsl.language import ast
 
 BIAS = "bias"

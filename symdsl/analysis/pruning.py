@@ -9,10 +9,10 @@ import attrs
 
 from symdsl.analysis.dependencies import names_in, reachable
 from symdsl.analysis.facts import Candidate, Facts, Flatten, Input, Layer, Lift, Node, Pool, Prior, Project
-from symdsl.analysis.kinds import KINDS
 from symdsl.analysis.priors import BIAS
 from symdsl.analysis.symmetry import default_init_scale
 from symdsl.catalog.signatures import Value
+from symdsl.kinds import KINDS
 from symdsl.language import ast
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from symdsl.analysis.kinds import TRANSLATIONS
 from symdsl.groups import MOVEMENTS, generated
+from symdsl.kinds import TRANSLATIONS
 
 BREAKING_INIT_SCALE = 0.1
 """Initial scale of a candidate that breaks a symmetry: near the limit in which it does not."""

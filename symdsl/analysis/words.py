@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from symdsl.analysis.kinds import KINDS
 from symdsl.catalog.networks import NORMAL
 from symdsl.catalog.searches import SEARCH
+from symdsl.kinds import KINDS
 
 _OTHERS = (NORMAL.name, *NORMAL.words(), *SEARCH.words())
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import attrs
 
-from symdsl.analysis.kinds import call_signature
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.analysis.priors import BIAS, matches
 from symdsl.catalog.data import SOURCES, TRANSFORMS
@@ -32,6 +31,7 @@ from symdsl.editor.wording import (
     values,
 )
 from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.kinds import call_signature
 from symdsl.language.keywords import keywords
 
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_]*)*$")

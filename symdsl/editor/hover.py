@@ -8,7 +8,6 @@ import attrs
 from lark import Token
 
 from symdsl.analysis.facts import Candidate, Input, Layer, Node
-from symdsl.analysis.kinds import call_signature
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.analysis.priors import matches
 from symdsl.analysis.values import Located
@@ -31,6 +30,7 @@ from symdsl.editor.wording import (
     values,
 )
 from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.kinds import call_signature
 from symdsl.language import ast
 from symdsl.resources import read_shipped
 

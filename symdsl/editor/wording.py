@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Iterable
 from functools import cache
 
-from symdsl.analysis.kinds import KINDS, Kind, call_signature
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import IMAGE, NORMAL
 from symdsl.catalog.searches import SEARCH
@@ -23,6 +22,7 @@ from symdsl.catalog.signatures import (
 )
 from symdsl.diagnostics import RunError, listing
 from symdsl.editor.cursor import Cursor
+from symdsl.kinds import KINDS, Kind, call_signature
 
 _UNBOUNDED = 10**9
 

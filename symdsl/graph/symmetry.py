@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import attrs
 
 from symdsl.analysis.facts import Flatten, Layer, Lift, Node
-from symdsl.analysis.kinds import TRANSLATIONS
 from symdsl.analysis.symmetry import followed
 from symdsl.graph.build import chain
 from symdsl.groups import GROUPS, TRIVIAL, Group
+from symdsl.kinds import TRANSLATIONS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,6 @@ from collections.abc import Iterable
 import attrs
 
 from symdsl.analysis.expressions import FUNCTIONS
-from symdsl.analysis.kinds import KINDS
 from symdsl.analysis.overrides import SECTIONS
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
@@ -16,6 +15,7 @@ from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Choice, Signature, Switch, Variant
 from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.kinds import KINDS
 from symdsl.language.keywords import FLAGS, keywords
 
 NAME = r"[A-Za-z_][A-Za-z0-9_]*"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -22,13 +23,13 @@ class Path(nn.Module, ABC):
             maps straight to the coarse grid.
         linear_in: names of the parameter tensors that a factor on is a factor on the output, each by itself. A layer
             with a path that names none keeps its scale, which learning has to find alone.
-        handlers: the curvature of a path of another package, a `symdsl.curvature.Handler` by parameter tensor; those
-            of the paths in this one are in `symdsl.curvature.HANDLERS`.
+        handlers: the curvature of a path of another package, a `symdsl.evidence.Handler` by parameter tensor; those
+            of the paths in this one are in `symdsl.evidence.HANDLERS`.
     """
 
     samples: ClassVar[bool] = False
     linear_in: ClassVar[tuple[str, ...]] = ()
-    handlers: ClassVar[Mapping[str, Any]] = {}
+    weight_uses: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:

@@ -1,21 +1,11 @@
-"""One colour per kind of path, told apart by lightness alone when printed in grey."""
+"""One colour per kind of path, told apart by lightness alone when printed in grey.
+
+Those of the built-in kinds are 8.5 apart in lightness (CIELAB L*); kinds that often compete are further apart.
+"""
 
 from __future__ import annotations
 
-from symdsl.analysis.kinds import KINDS
-
-COLOURS: dict[str, str] = {
-    "FC": "#422568",
-    "F-GFC": "#8a1e2a",
-    "S-GFC": "#9d336b",
-    "CONV": "#0a75bc",
-    "S-CONV": "#0793a9",
-    "S-GCONV": "#89a74b",
-    "GCONV": "#3dc99a",
-    "F-FC": "#ffbf68",
-    "S-FC": "#f8e28c",
-}
-"""Colours from dark to light, their lightness (CIELAB L*) 8.5 apart; kinds that often compete are further apart."""
+from symdsl.kinds import KINDS
 
 OTHER = "#dddddd"
 """The colour of a kind that has none of its own; its name always stands beside it."""
@@ -28,8 +18,6 @@ QUIET = "#6b6b6b"
 
 def colour(kind: str) -> str:
     """The colour of a kind, `#rrggbb`."""
-    if kind in COLOURS:
-        return COLOURS[kind]
     return (KINDS[kind].colour if kind in KINDS else "") or OTHER
 
 

@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 
 from symdsl import data as data_room
 from symdsl import lowering
-from symdsl.curvature.likelihood import LIKELIHOODS
 from symdsl.diagnostics import RunError
+from symdsl.evidence.loss import LIKELIHOODS
 from symdsl.nn import Network
 from symdsl.runner.device import resolve_device
 from symdsl.runner.metrics import evaluate_outputs, outputs_of

@@ -12,16 +12,14 @@ from torch import Tensor
 
 from symdsl.analysis.facts import Adam, Candidate, Facts, Full, Layer, Mackay, Prior, Search
 from symdsl.analysis.symmetry import breaks, elements_broken
-from symdsl.curvature import Likelihood, demand_rows
-from symdsl.curvature.fisher import fisher_of
-from symdsl.curvature.likelihood import LIKELIHOODS
 from symdsl.data import Augmentation, Dataset, Examples
 from symdsl.data.records import seeded
 from symdsl.diagnostics import NumericalError
-from symdsl.laplace import AdamUpdate, Laplace, MackayUpdate, PriorUpdate
-from symdsl.laplace.modes import mode_of_scales, shared_numbers
-from symdsl.laplace.posterior import estimator, from_curvature
-from symdsl.laplace.priors import LARGEST_PRECISION
+from symdsl.evidence import AdamUpdate, Laplace, Likelihood, MackayUpdate, PriorUpdate, demand_rows
+from symdsl.evidence.laplace import estimator, from_curvature
+from symdsl.evidence.loss import LIKELIHOODS, fisher_of
+from symdsl.evidence.prior_updates import LARGEST_PRECISION
+from symdsl.evidence.rescale import mode_of_scales, shared_numbers
 from symdsl.nn import Network
 from symdsl.nn.scaling import scaled_layers
 from symdsl.runner.metrics import outputs_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from symdsl.curvature.likelihood import Categorical, Likelihood
+from symdsl.evidence.loss import Categorical, Likelihood
 from symdsl.nn import Network
 
 _BINS = 15

@@ -8,8 +8,8 @@ from typing import Any
 
 from symdsl.analysis.facts import Candidate, Layer
 from symdsl.data import Dataset, Examples
-from symdsl.laplace import Laplace
-from symdsl.laplace.priors import LARGEST_PRECISION
+from symdsl.evidence import Laplace
+from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.runner.learner import Learner, layer_records, path_shares
 from symdsl.runner.metrics import evaluate_outputs, outputs_of
 

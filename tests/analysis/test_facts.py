@@ -23,7 +23,7 @@ from symdsl.analysis.facts import (
     Prior,
     Search,
 )
-from symdsl.analysis.kinds import KINDS
+from symdsl.kinds import KINDS
 from symdsl.spec import Spec, load, parse
 
 ROOT = Path(__file__).parent.parent.parent

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from editor.marks import MARK, PYRAMID, SPEC, at, marked
-from symdsl.analysis.kinds import KINDS
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.editor.completion import Completion, complete
 from symdsl.editor.outline import ITEMS, STATEMENTS
+from symdsl.kinds import KINDS
 from symdsl.language.keywords import keywords
 
 

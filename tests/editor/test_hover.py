@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from editor.marks import MARK, PYRAMID, SPEC, marked
-from symdsl.analysis.kinds import KINDS, table
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.editor.hover import Hover, hover
 from symdsl.editor.wording import BUILTINS, KEYWORDS, kinds, signatures
+from symdsl.kinds import KINDS, table
 from symdsl.language.keywords import keywords
 from symdsl.resources import read_shipped
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from shipped import ROOT, SPECS, name_of
-from symdsl.analysis.kinds import KINDS
+from symdsl.kinds import KINDS
 from symdsl.language.keywords import FLAGS, keywords
 from symdsl.language.parser import tokens
 

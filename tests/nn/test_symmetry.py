@@ -7,6 +7,8 @@ from oracles.comparison import assert_same
 from oracles.equivariance import assert_invariant, moved, moved_lifted, shifted
 from oracles.records import Chain, candidate
 from symdsl import lowering, nn
+from symdsl.kinds.convolution.module import Conv
+from symdsl.kinds.dense.module import FactoredFullyConnected
 
 CONV, FFC, FC = candidate("CONV"), candidate("F-FC"), candidate("FC")
 GROUP = {factor: candidate("GCONV", factor=factor) for factor in ("full", "pointwise")}
@@ -106,7 +108,7 @@ def test_an_output_does_not_depend_on_the_rest_of_its_batch():
 
 
 def test_a_layer_whose_paths_are_all_off_gives_its_bias():
-    layer = nn.RelaxedLayer({"CONV": nn.Conv(2, 3, 3)}, channels=3, stride=2)
+    layer = nn.RelaxedLayer({"CONV": Conv(2, 3, 3)}, channels=3, stride=2)
     layer.switch_off("CONV")
     layer.bias.data = torch.tensor([1.0, 2.0, 3.0])
     assert_same(
@@ -115,7 +117,7 @@ def test_a_layer_whose_paths_are_all_off_gives_its_bias():
 
 
 def test_switching_off_freezes_and_clears_a_path_for_good():
-    layer = nn.RelaxedLayer({"CONV": nn.Conv(2, 3, 3), "F-FC": nn.FactoredFullyConnected((2, 4, 4), (3, 4, 4))}, 3)
+    layer = nn.RelaxedLayer({"CONV": Conv(2, 3, 3), "F-FC": FactoredFullyConnected((2, 4, 4), (3, 4, 4))}, 3)
     layer.switch_off("F-FC")
     assert layer.off == {"F-FC"}
     assert all(not p.requires_grad and float(p.abs().max()) == 0 for p in layer.paths["F-FC"].parameters())

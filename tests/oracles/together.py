@@ -8,8 +8,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from symdsl.curvature.joint import Projected
-from symdsl.curvature.sketch import Sample, Sketch
+from symdsl.evidence.joint import Projected
+from symdsl.evidence.sketch import Sample, Sketch
 
 SIZES = {"a": 100, "b": 160, "c": 10}
 

@@ -8,8 +8,9 @@ import pytest
 from graph.factory import Chain, pyramid
 from render.results import result
 from symdsl.graph import build
+from symdsl.kinds import KINDS
 from symdsl.render import architecture
-from symdsl.render.colours import COLOURS
+from symdsl.render.colours import colour
 from symdsl.render.dot import BAR_WIDTH
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -56,14 +57,14 @@ def test_shapes_stand_on_the_edges():
 def test_header_has_the_colour_of_the_chosen_type():
     drawn = dot(two_layers(), result(two_layers(), {"l1": [0.2, 0.8], "l2": [0.9, 0.1]}))
     headers = re.findall(r'colspan="3" bgcolor="(#\w+)"', drawn)
-    assert headers == [COLOURS["CONV"], COLOURS["F-FC"]]
+    assert headers == [colour("CONV"), colour("F-FC")]
 
 
 def test_bars_are_as_long_as_shares():
     graph = build(Chain(1, 8, 8).layer("l1", "F-FC CONV", 4).flatten().facts())
     drawn = dot(graph, result(graph, {"l1": [0.2, 0.8]}))
     for kind, share in (("F-FC", 0.2), ("CONV", 0.8)):
-        widths = re.findall(rf'width="(\d+)" height="9" fixedsize="true" bgcolor="{COLOURS[kind]}"', drawn)
+        widths = re.findall(rf'width="(\d+)" height="9" fixedsize="true" bgcolor="{colour(kind)}"', drawn)
         assert str(round(share * BAR_WIDTH)) in widths
 
 
@@ -103,7 +104,7 @@ def test_nodes_that_are_no_layers_are_plain_boxes():
 
 def test_legend_names_the_kinds_that_occur():
     legend = dot(ten_layers()).split("legend [", 1)[1]
-    assert [kind for kind in COLOURS if f">\u2002{kind}\u2003<" in legend] == ["FC", "CONV", "F-FC"]
+    assert [kind for kind in KINDS if f">\u2002{kind}\u2003<" in legend] == ["FC", "CONV", "F-FC"]
 
 
 @pytest.mark.parametrize("depth", [1, 4, 7])

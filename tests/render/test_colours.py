@@ -2,7 +2,10 @@ from itertools import pairwise
 
 import pytest
 
-from symdsl.render.colours import COLOURS, INK, OTHER, PAPER, colour, ink_on, lightness
+from symdsl.kinds import KINDS
+from symdsl.render.colours import INK, OTHER, PAPER, colour, ink_on, lightness
+
+COLOURS = {kind.name: kind.colour for kind in KINDS.built_in.values()}
 
 
 def contrast(one: str, other: str) -> float:

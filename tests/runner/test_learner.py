@@ -7,9 +7,9 @@ import torch
 
 from runner_specs import learner, regression
 from symdsl import data
-from symdsl.curvature import Categorical, Gaussian
-from symdsl.curvature.likelihood import likelihood_of
-from symdsl.laplace.priors import LARGEST_PRECISION
+from symdsl.evidence import Categorical, Gaussian
+from symdsl.evidence.loss import likelihood_of
+from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.runner.learner import SMALLEST_STEP, path_shares, starting_precisions
 from symdsl.runner.metrics import calibration_error, evaluate_outputs
 from symdsl.runner.schedule import SCHEDULES, burn_in_ends, evidence_is_due

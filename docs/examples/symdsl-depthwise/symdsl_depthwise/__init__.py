@@ -1,8 +1,8 @@
 """DEPTHWISE(k): what a spec may say of it, its tensors, its symmetry and its cost. Imports no torch."""
 
-from symdsl.analysis.facts import FactorSize
-from symdsl.analysis.kinds import CONV, TRANSLATIONS, Arguments, K, Kind, Refusal, Site, Tensor
+from symdsl.catalog.shapes import FactorSize
 from symdsl.catalog.signatures import Signature
+from symdsl.kinds import CONV, TRANSLATIONS, Arguments, K, Kind, Refusal, Site, Tensor
 
 
 def _tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
@@ -32,7 +32,8 @@ DEPTHWISE = Kind(
     preserves=_preserves,
     multiply_adds=_multiply_adds,
     refusal=_refusal,
-    page="https://example.org/symdsl-depthwise",
     module="symdsl_depthwise.path:build",
+    weight_use="symdsl_depthwise.path:weight_use",
+    page="https://example.org/symdsl-depthwise",
     colour="#b0d0c0",
 )

@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from torch.nn import functional
 
-from symdsl.curvature import Factors, Handler
-from symdsl.curvature.convolution import moment_of_sums, patch_sums
+from symdsl.evidence import Factors, Handler
+from symdsl.kinds.convolution.weight_use import moment_of_sums, patch_sums
 from symdsl.nn import Path, circular_conv, circular_pad, normal_parameter
 
 
@@ -45,9 +45,6 @@ class Depthwise(Path):
 
     samples: ClassVar[bool] = True
     linear_in: ClassVar[tuple[str, ...]] = ("w",)
-    handlers: ClassVar[dict[str, Handler]] = {
-        "w": Handler(Factors(_expand_inputs, _expand_gradients), Factors(_reduce_inputs, _reduce_gradients))
-    }
 
     def __init__(self, planes, kernel, stride, scale, generator):
         super().__init__()
@@ -69,5 +66,10 @@ class Depthwise(Path):
 
 
 def build(layer, candidate, scale, generator):
-    """The path of a candidate, as `symdsl.lowering.PATHS` builds the built-in ones."""
+    """The path of a candidate."""
     return Depthwise(layer.in_shape.planes, candidate.argument("k"), layer.stride, scale, generator)
+
+
+def weight_use(path):
+    """What the curvature needs of every parameter tensor of the path."""
+    return {"w": Handler(Factors(_expand_inputs, _expand_gradients), Factors(_reduce_inputs, _reduce_gradients))}

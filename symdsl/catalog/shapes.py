@@ -1,0 +1,67 @@
+"""Shapes of feature maps and of curvature factors, and the values of arguments."""
+
+from __future__ import annotations
+
+import attrs
+
+from symdsl.groups import GROUPS, TRIVIAL
+
+Value = int | float | bool | str | tuple["Value", ...]
+
+
+@attrs.frozen
+class Shape:
+    """The shape of a feature map without its batch dimension.
+
+    Attributes:
+        channels: C, not counting group elements.
+        height: rows of the map.
+        width: columns of the map.
+        group: name of the group the map is lifted to; `trivial` for a plain image.
+        flat: whether `flatten` has turned the map into a vector (then height = width = 1 and group = trivial).
+    """
+
+    channels: int
+    height: int
+    width: int
+    group: str = TRIVIAL
+    flat: bool = False
+
+    @property
+    def order(self) -> int:
+        """Number of group elements |G| the map carries."""
+        return GROUPS[self.group].order
+
+    @property
+    def planes(self) -> int:
+        """Plain channels: C |G|."""
+        return self.channels * self.order
+
+    @property
+    def positions(self) -> int:
+        """Pixels of one plane."""
+        return self.height * self.width
+
+    @property
+    def size(self) -> int:
+        """Numbers in one example's map."""
+        return self.planes * self.positions
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Planes, rows and columns."""
+        return self.planes, self.height, self.width
+
+    def __str__(self) -> str:
+        if self.flat:
+            return str(self.channels)
+        lifted = "" if self.group == TRIVIAL else f"{self.group}x"
+        return f"{self.channels}x{lifted}{self.height}x{self.width}"
+
+
+@attrs.frozen
+class FactorSize:
+    """One side of a Kronecker-factored curvature block: `blocks` square matrices of side `side`."""
+
+    side: int
+    blocks: int

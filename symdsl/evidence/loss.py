@@ -1,0 +1,219 @@
+"""Likelihoods, and how the sum over labels in their Gauss-Newton matrix is taken."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import Protocol
+
+import attrs
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+class Likelihood(Protocol):
+    """log p(target | output), up to a scale that the Laplace evidence adds."""
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Summed over examples: the term that training minimises, at unit noise; a scalar."""
+        ...
+
+    def constant_loss(self, targets: Tensor) -> float:
+        """The least `loss` of outputs that are the same for every example, summed over all of `targets`."""
+        ...
+
+    def columns(self, outputs: Tensor) -> Iterator[Tensor]:
+        """Columns `[example, output]` whose outer products sum to Lambda, the Hessian of `loss` in the outputs."""
+        ...
+
+    def sampled_column(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
+        """One random column `[example, output]` whose outer product has Lambda for its expectation."""
+        ...
+
+    def spread(self, outputs: Tensor) -> Tensor:
+        """Trace of Lambda, `[example]`."""
+        ...
+
+    def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
+        """Negative log-likelihood in nats, summed over examples, from the summed `loss`."""
+        ...
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether there is a noise variance to learn."""
+        ...
+
+
+class Categorical:
+    """Classes by softmax; outputs are logits. Lambda = diag(p) - p p^T."""
+
+    has_noise = False
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Cross entropy summed over examples, in nats."""
+        return functional.cross_entropy(outputs, targets, reduction="sum")
+
+    def constant_loss(self, targets: Tensor) -> float:
+        """The entropy of the labels' frequencies, in nats, times the number of examples."""
+        counts = targets.bincount().double()
+        return float(torch.special.entr(counts / len(targets)).sum()) * len(targets)
+
+    def columns(self, outputs: Tensor) -> Iterator[Tensor]:
+        """One column per label k: sqrt(p_k) (e_k - p)."""
+        p = outputs.softmax(1)
+        labels = torch.eye(p.shape[1], dtype=p.dtype, device=p.device)
+        for k in range(p.shape[1]):
+            yield p[:, k : k + 1].sqrt() * (labels[k] - p)
+
+    def sampled_column(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
+        """e_k - p for a label k drawn from p: the gradient of the log-likelihood of a label the model itself drew."""
+        p = outputs.softmax(1)
+        label = torch.multinomial(p, 1, generator=generator)
+        return torch.zeros_like(p).scatter_(1, label, 1.0) - p
+
+    def spread(self, outputs: Tensor) -> Tensor:
+        """1 - sum_k p_k^2: nothing where the network is certain."""
+        return 1 - outputs.softmax(1).square().sum(1)
+
+    def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
+        """The cross entropy itself."""
+        return loss
+
+
+class Gaussian:
+    """Targets with independent Gaussian noise; outputs are means. Lambda = I at unit noise."""
+
+    has_noise = True
+
+    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
+        """Half the squared error, summed over examples and outputs."""
+        return 0.5 * (outputs - targets).square().sum()
+
+    def constant_loss(self, targets: Tensor) -> float:
+        """Half the squared distance of the targets from their mean."""
+        return 0.5 * float((targets - targets.mean(0)).double().square().sum())
+
+    def columns(self, outputs: Tensor) -> Iterator[Tensor]:
+        """The unit vectors."""
+        for unit in torch.eye(outputs.shape[1], dtype=outputs.dtype, device=outputs.device):
+            yield unit.expand_as(outputs)
+
+    def sampled_column(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
+        """Standard normal noise."""
+        return torch.randn(outputs.shape, dtype=outputs.dtype, device=outputs.device, generator=generator)
+
+    def spread(self, outputs: Tensor) -> Tensor:
+        """The number of outputs, for every example."""
+        return outputs.new_full((len(outputs),), outputs.shape[1])
+
+    def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
+        """loss / noise + 1/2 log(2 pi noise) per number, `noise` the variance."""
+        return loss / noise + 0.5 * examples * outputs * math.log(2 * math.pi * noise)
+
+
+LIKELIHOODS: dict[str, Likelihood] = {"classification": Categorical(), "regression": Gaussian()}
+"""The likelihood of each task."""
+
+
+def likelihood_of(targets: Tensor) -> Likelihood:
+    """The likelihood that suits `targets`: Gaussian for real numbers, categorical for whole ones."""
+    return LIKELIHOODS["regression" if targets.is_floating_point() else "classification"]
+
+
+class Fisher(Protocol):
+    """A choice of columns to propagate back."""
+
+    def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
+        """Columns `[example, output]` whose outer products sum (in expectation) to Lambda."""
+        ...
+
+    def number(self, outputs: int) -> int:
+        """How many columns there are of `outputs` outputs."""
+        ...
+
+
+@attrs.frozen
+class Exact:
+    """All columns of a square root of Lambda: one backward pass per output."""
+
+    def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
+        """See `Fisher.columns`."""
+        return likelihood.columns(outputs)
+
+    def number(self, outputs: int) -> int:
+        """See `Fisher.number`."""
+        return outputs
+
+
+def _positive(instance: object, attribute: object, value: int) -> None:
+    if value < 1:
+        raise ValueError(f"`samples` (={value}) must be at least 1")
+
+
+@attrs.frozen
+class MonteCarlo:
+    """`samples` labels drawn from the model's own predictive distribution, never the true ones: unbiased.
+
+    Raises:
+        ValueError: `samples` is not positive.
+    """
+
+    samples: int = attrs.field(validator=_positive)
+
+    def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
+        """See `Fisher.columns`."""
+        for _ in range(self.samples):
+            yield likelihood.sampled_column(outputs, generator) * self.samples**-0.5
+
+    def number(self, outputs: int) -> int:
+        """See `Fisher.number`."""
+        return self.samples
+
+
+@attrs.frozen
+class Signs:
+    """`samples` sums of all columns, each column with a random sign in every example: unbiased.
+
+    Where the network is nearly certain of an example, a drawn label almost always has a column that almost vanishes,
+    and now and then one that does not; such a sum is as small as the example's Lambda every time.
+
+    Raises:
+        ValueError: `samples` is not positive.
+    """
+
+    samples: int = attrs.field(validator=_positive)
+
+    def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
+        """See `Fisher.columns`."""
+        for _ in range(self.samples):
+            bits = torch.randint(2, outputs.shape, generator=generator, device=outputs.device)
+            signs = (2 * bits - 1).to(outputs.dtype) * self.samples**-0.5
+            columns = zip(signs.T, likelihood.columns(outputs), strict=True)
+            yield sum((sign.unsqueeze(1) * column for sign, column in columns), torch.zeros_like(outputs))
+
+    def number(self, outputs: int) -> int:
+        """See `Fisher.number`."""
+        return self.samples
+
+
+_SAMPLED: dict[str, type[MonteCarlo] | type[Signs]] = {"mc": MonteCarlo, "signs": Signs}
+
+
+def fisher_of(kind: str, samples: int) -> Fisher:
+    """The Fisher estimator of a name: `exact`, `mc` or `signs`, the last two with a number of samples."""
+    return Exact() if kind == "exact" else _SAMPLED[kind](samples)
+
+
+def parse_fisher(text: str) -> Fisher:
+    """Reads `exact`, `mc(m)` or `signs(m)`.
+
+    Raises:
+        ValueError: `text` is none of them.
+    """
+    if text == "exact":
+        return Exact()
+    if sampled := re.fullmatch(r"(mc|signs)\((\d+)\)", text):
+        return fisher_of(sampled[1], int(sampled[2]))
+    raise ValueError(f'`fisher` (="{text}") must be "exact", "mc(m)" or "signs(m)" with a whole number m')

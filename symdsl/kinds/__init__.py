@@ -1,0 +1,69 @@
+"""The kinds, one folder for each family: what it is called with, its tensors, its path, its curvature, its page."""
+
+from __future__ import annotations
+
+from symdsl.catalog.shapes import Value
+from symdsl.catalog.signatures import Parameter, Real, Signature
+from symdsl.kinds.convolution import CONV
+from symdsl.kinds.convolution.signature import K, kernel_limit
+from symdsl.kinds.dense import FACTORED, FACTORED_GROUP, FC
+from symdsl.kinds.group import GCONV
+from symdsl.kinds.record import TRANSLATIONS, Arguments, Kind, Refusal, Site, Tensor
+from symdsl.kinds.sparse import SPARSE, SPARSE_CONV, SPARSE_GROUP, SPARSE_GROUP_CONV
+from symdsl.kinds.table import ENTRY_POINT, KindTable
+
+__all__ = [
+    "CONV",
+    "ENTRY_POINT",
+    "INIT_SCALE",
+    "KINDS",
+    "TRANSLATIONS",
+    "Arguments",
+    "K",
+    "Kind",
+    "KindTable",
+    "Refusal",
+    "Site",
+    "Tensor",
+    "call_signature",
+    "completed",
+    "kernel_limit",
+    "label",
+]
+
+_BUILT_IN = (FC, CONV, FACTORED, GCONV, SPARSE, SPARSE_CONV, FACTORED_GROUP, SPARSE_GROUP, SPARSE_GROUP_CONV)
+
+KINDS = KindTable(_BUILT_IN)
+"""Every kind by name, those of installed packages included."""
+
+INIT_SCALE = Parameter(
+    "init_scale", Real(0, 1e3, above=True), None, "factor on the standard deviation of the initial weights"
+)
+"""An argument of every kind."""
+
+
+def call_signature(kind: Kind) -> Signature:
+    """All that can be given to a kind in a spec."""
+    return Signature(kind.name, (*kind.signature.parameters, INIT_SCALE))
+
+
+def completed(kind: Kind, arguments: Arguments, site: Site) -> dict[str, Value]:
+    """Arguments with those that follow from the site filled in, where none are given."""
+    return {**arguments, **_implied(kind, site), **arguments}
+
+
+def _implied(kind: Kind, site: Site) -> dict[str, Value]:
+    return {} if kind.signature.parameter("group") is None else {"group": site.reads.group}
+
+
+def label(kind: Kind, arguments: Arguments, site: Site) -> str:
+    """The kind with the arguments that differ from their defaults at a site, as a spec would write it."""
+    implied = _implied(kind, site)
+    defaults = {one.name: implied.get(one.name, one.default) for one in kind.signature.parameters}
+    given = [one for one in kind.signature.parameters if one.name in arguments]
+    parts = [_written(one, arguments[one.name]) for one in given if arguments[one.name] != defaults[one.name]]
+    return f"{kind.name}({', '.join(parts)})" if parts else kind.name
+
+
+def _written(parameter: Parameter, value: Value) -> str:
+    return str(value) if parameter.name == K.name else f"{parameter.name} = {value}"

@@ -1,0 +1,57 @@
+"""CONV: a circular convolution, equivariant to translations."""
+
+from __future__ import annotations
+
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor
+
+from symdsl.analysis.facts import Candidate, Layer
+from symdsl.nn import Path, Recorder, circular_conv, normal_parameter
+
+
+class Conv(Path):
+    """y[c', t] = sum_{c, s} x[c, t + s] w[c', c, s], circular.
+
+    Args:
+        in_planes: planes of the input.
+        out_planes: planes of the output.
+        kernel: odd side S of the filter.
+        stride: every `stride`-th position is kept.
+        scale: standard deviation of the output for an input of unit second moment.
+        generator: source of the initial weights.
+    """
+
+    samples: ClassVar[bool] = True
+    linear_in: ClassVar[tuple[str, ...]] = ("w",)
+
+    def __init__(
+        self,
+        in_planes: int,
+        out_planes: int,
+        kernel: int,
+        stride: int = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.stride = stride
+        shape = (out_planes, in_planes, kernel, kernel)
+        self.w = normal_parameter(shape, scale * (in_planes * kernel * kernel) ** -0.5, generator)
+
+    def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
+        """See `Path.forward`."""
+        if record is not None:
+            record("w", x, None)
+        return circular_conv(x, self.w, self.stride)
+
+    def fine(self, x: Tensor) -> Tensor:
+        """See `Path.fine`."""
+        return circular_conv(x, self.w)
+
+
+def conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> Conv:
+    """The path of a candidate of CONV."""
+    kernel = cast(int, candidate.argument("k"))
+    return Conv(layer.in_shape.planes, layer.out_shape.planes, kernel, layer.stride, scale, generator)

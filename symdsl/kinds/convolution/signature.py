@@ -1,0 +1,54 @@
+"""The signature of CONV, and what every kind with a kernel shares."""
+
+from __future__ import annotations
+
+from symdsl.catalog.shapes import FactorSize, Shape
+from symdsl.catalog.signatures import Parameter, Whole
+from symdsl.kinds.record import TRANSLATIONS, Arguments, Refusal, Site, Tensor
+
+K = Parameter("k", Whole(1, 10**4), about="side of the kernel; an odd number")
+
+
+def kernel_limit(shape: Shape) -> int:
+    """The largest kernel a map can be convolved with: it may wrap round once, so 3 on a side of 2 but not of 1."""
+    return 2 * min(shape.height, shape.width) - 1
+
+
+def kernel_of(arguments: Arguments) -> int:
+    """The argument `k`."""
+    kernel = arguments["k"]
+    assert isinstance(kernel, int), f"`k` (={kernel!r}) was checked to be a whole number"
+    return kernel
+
+
+def conv_tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
+    """The filters `w`."""
+    kernel = kernel_of(arguments)
+    shape = (site.writes.planes, site.reads.planes, kernel, kernel)
+    return (Tensor("w", shape, FactorSize(shape[0], 1), FactorSize(shape[1] * kernel**2, 1)),)
+
+
+def conv_cost(site: Site, arguments: Arguments) -> int:
+    """The stride is taken after the convolution, which therefore visits every position that is read."""
+    return site.writes.planes * site.reads.size * kernel_of(arguments) ** 2
+
+
+def conv_preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
+    """Translations, at every site."""
+    return (TRANSLATIONS,)
+
+
+def conv_refusal(site: Site, arguments: Arguments) -> Refusal | None:
+    """Why a kernel cannot be moved over the map that is read."""
+    if site.reads.flat:
+        message, help = "needs an image, but `{layer}` reads a vector", "move the layer before `flatten`, or use `FC`"
+        return Refusal("E204", message, "has no positions", help, cause="flatten")
+    kernel, limit = kernel_of(arguments), kernel_limit(site.reads)
+    if kernel % 2 == 0:
+        return Refusal("E202", f"needs an odd kernel, found `k` (={kernel})", "has no centre", f"write {kernel + 1}")
+    if kernel > limit:
+        size = f"{site.reads.height}x{site.reads.width}"
+        message = f"with `k` (={kernel}) is too large for the {size} map that `{{layer}}` reads"
+        help = f"the largest kernel for this map is {limit}"
+        return Refusal("E202", message, "wraps round more than once", help, cause="size")
+    return None

@@ -1,0 +1,141 @@
+"""The dense paths: FC, and F-FC and F-GFC, whose weight factors over input and output positions."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from symdsl.analysis.facts import Candidate, Layer
+from symdsl.nn import Path, Recorder, normal_parameter
+
+MULTIPLIED_OUT_BELOW = 4
+"""How many times the multiplications of both sums one product by the whole weight may take, and be the faster."""
+
+
+class FullyConnected(Path):
+    """y[c', y] = sum_{c, x} x[c, x] w[c', y, c, x].
+
+    Args:
+        in_shape: planes, rows, columns of the input.
+        out_shape: planes, rows, columns of the output.
+        scale: standard deviation of the output for an input of unit second moment.
+        generator: source of the initial weights.
+    """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("w",)
+
+    def __init__(
+        self,
+        in_shape: tuple[int, int, int],
+        out_shape: tuple[int, int, int],
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.out_shape = out_shape
+        planes, *grid = in_shape
+        positions = grid[0] * grid[1]
+        shape = (out_shape[0], out_shape[1] * out_shape[2], planes, positions)
+        self.w = normal_parameter(shape, scale * (planes * positions) ** -0.5, generator)
+
+    def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
+        """See `Path.forward`."""
+        if record is not None:
+            record("w", x, None)
+        weight = self.w.flatten(2).flatten(0, 1)
+        y: Tensor = (x.flatten(1) @ weight.T).unflatten(1, self.out_shape)
+        return y
+
+
+class FactoredFullyConnected(Path):
+    """z[c', c] = sum_x x[c, x] w2[c', c, x];  y[c', y] = sum_c z[c', c] w1[c', c, y].
+
+    On few positions the weight is multiplied out instead, so that no z is held, unless it is to be recorded.
+
+    Layer-wise Equivariances (van der Ouderaa et al. 2023), equation 5; with a group (F-GFC), c is a channel and x and y
+    run over group times space (appendix A).
+
+    Args:
+        in_shape: planes, rows, columns of the input.
+        out_shape: planes, rows, columns of the output.
+        scale: standard deviation of the output for an input of unit second moment. The product carries it: each of
+            the two tensors takes its square root.
+        generator: source of the initial weights.
+        order: |G| of the group whose elements a channel extends over.
+    """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("w1", "w2")
+
+    def __init__(
+        self,
+        in_shape: tuple[int, int, int],
+        out_shape: tuple[int, int, int],
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+        order: int = 1,
+    ) -> None:
+        super().__init__()
+        self.out_shape = out_shape
+        pairs = (out_shape[0] // order, in_shape[0] // order)
+        read, written = math.prod(in_shape) // pairs[1], math.prod(out_shape) // pairs[0]
+        self.w1 = normal_parameter((*pairs, written), (scale / pairs[1]) ** 0.5, generator)
+        self.w2 = normal_parameter((*pairs, read), (scale / read) ** 0.5, generator)
+
+    def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
+        """See `Path.forward`."""
+        read = x.reshape(len(x), *self.w2.shape[1:])
+        if record is None and is_multiplied_out(self.w2.shape[2], self.w1.shape[2]):
+            return multiplied_out(read, self.w2, self.w1).reshape(-1, *self.out_shape)
+        z = mixed(read, self.w2)
+        if record is not None:
+            record("w2", read, z)
+            record("w1", z, None)
+        return torch.einsum("ndc,dcy->ndy", z, self.w1).reshape(-1, *self.out_shape)
+
+
+def mixed(read: Tensor, w2: Tensor) -> Tensor:
+    """z[n, c', c] = sum_x x[n, c, x] w2[c', c, x], of `[n, C, X]` and `[C', C, X]`."""
+    return turned(torch.bmm(read.transpose(0, 1), w2.permute(1, 2, 0)))
+
+
+def turned(slices: Tensor) -> Tensor:
+    """`[p, n, q] -> [n, q, p]`, stored in this order, so that products of matrices `[n, p]` or `[q, p]` copy none."""
+    stored: Tensor = slices.flatten(1).t().contiguous()
+    return stored.view(*slices.shape[1:], len(slices))
+
+
+def is_multiplied_out(read: int, written: int) -> bool:
+    """Whether multiplying the weight out costs less than its factors, on X and Y positions.
+
+    The weight takes X Y multiplications for each pair of planes, its factors X + Y, in products too thin to be fast and
+    with C' C numbers to hold for each example.
+    """
+    return read * written < MULTIPLIED_OUT_BELOW * (read + written)
+
+
+def multiplied_out(read: Tensor, w2: Tensor, w1: Tensor) -> Tensor:
+    """y[n, c', y] = sum_{c, x} x[n, c, x] w1[c', c, y] w2[c', c, x], by the product of the factors: `[n, C', Y]`."""
+    weight = w1.mT.unsqueeze(3) * w2.unsqueeze(1)
+    y: Tensor = functional.linear(read.flatten(1), weight.flatten(2).flatten(0, 1))
+    return y.view(len(y), *weight.shape[:2])
+
+
+def fully_connected(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> FullyConnected:
+    """The path of a candidate of FC."""
+    return FullyConnected(layer.in_shape.grid, layer.out_shape.grid, scale, generator)
+
+
+def factored(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> FactoredFullyConnected:
+    """The path of a candidate of F-FC."""
+    return FactoredFullyConnected(layer.in_shape.grid, layer.out_shape.grid, scale, generator)
+
+
+def factored_group(
+    layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator
+) -> FactoredFullyConnected:
+    """The path of a candidate of F-GFC."""
+    return FactoredFullyConnected(layer.in_shape.grid, layer.out_shape.grid, scale, generator, layer.in_shape.order)

@@ -1,0 +1,304 @@
+"""GCONV: convolutions on a lifted map, equivariant to translations and to the group.
+
+Its filter is whole, depends on space alone, or is a product: of group and space, or of channels, group and space.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from symdsl.analysis.facts import Candidate, Layer
+from symdsl.groups import GROUPS, TWO_STEPS_FROM, Group
+from symdsl.nn import Path, Recorder, circular_conv, circular_pad, normal_parameter
+
+
+def moved_taps(group: Group, kernel: int) -> Tensor:
+    """Where each element moves the taps of a filter: `[element g, tap s] -> tap g^-1 s`, taps row by row."""
+    half = kernel // 2
+    taps = [(row, column) for row in range(-half, half + 1) for column in range(-half, half + 1)]
+    rows = []
+    for element in range(group.order):
+        (a, b), (c, d) = group.elements[group.inverse(element)]
+        rows.append([taps.index((a * i + b * j, c * i + d * j)) for i, j in taps])
+    return torch.tensor(rows)
+
+
+def moved_elements(group: Group) -> Tensor:
+    """The group's own permutation: `[element g, element h] -> element g^-1 h`."""
+    order = range(group.order)
+    return torch.tensor([[group.compose(group.inverse(g), h) for h in order] for g in order])
+
+
+def moved_points(group: Group, kernel: int) -> Tensor:
+    """Both at once: `[element g, (element h, tap s)] -> (g^-1 h, g^-1 s)` among the |G| S^2 points of a filter."""
+    return (moved_elements(group)[:, :, None] * kernel**2 + moved_taps(group, kernel)[:, None]).flatten(1)
+
+
+class GroupPath(Path):
+    """What the factors of GCONV share: the group that acts, and how a map lifted to a larger one is seen by it.
+
+    A map lifted to a group G that contains K is, coset by coset, a map of C [G : K] channels lifted to K; a group
+    convolution over K of that map is equivariant to K.
+
+    Args:
+        group: K, the group that acts.
+        kernel: odd side S of the filter.
+        stride: every `stride`-th position is kept.
+        lifted: G, the group the map is lifted to; K itself if left out.
+    """
+
+    samples: ClassVar[bool] = True
+    taps: Tensor
+    cosets: Tensor
+
+    def __init__(self, group: Group, kernel: int, stride: int, lifted: Group | None) -> None:
+        super().__init__()
+        whole = lifted or group
+        self.order = group.order
+        self.index = whole.order // group.order
+        self.kernel = kernel
+        self.stride = stride
+        self.register_buffer("taps", moved_taps(group, kernel), persistent=False)
+        self.register_buffer("cosets", torch.tensor(whole.cosets(group)), persistent=False)
+
+    @abstractmethod
+    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+        """The convolution over K of a map lifted to K, every `stride`-th position kept."""
+
+    def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
+        """See `Path.forward`."""
+        return self._mapped(x, self.stride, record)
+
+    def fine(self, x: Tensor) -> Tensor:
+        """See `Path.fine`."""
+        return self._mapped(x, 1, None)
+
+    def _mapped(self, x: Tensor, stride: int, record: Recorder | None) -> Tensor:
+        if self.index == 1:
+            return self.convolve(x, stride, record)
+        y = self.convolve(self._picked(x, self.cosets), stride, record)
+        return self._picked(y, torch.argsort(self.cosets))
+
+    def _picked(self, x: Tensor, elements: Tensor) -> Tensor:
+        planes: Tensor = x.unflatten(1, (-1, len(elements)))[:, :, elements]
+        return planes.flatten(1, 2)
+
+
+class GroupConv(GroupPath):
+    """y[c', g, t] = sum_{c, h, s} x[c, h, t + s] w[c', c, g^-1 h, g^-1 s], circular.
+
+    The filter moves with the output's group element and the group index is permuted, so the whole group acts, and
+    translations with it (Cohen & Welling 2016, eq. 11).
+
+    Args:
+        in_channels: C; the input has C |G| planes.
+        out_channels: C'; the output has C' |G| planes.
+        group: the group that acts.
+        kernel: odd side S of the filter.
+        stride: every `stride`-th position is kept.
+        scale: standard deviation of the output for an input of unit second moment.
+        generator: source of the initial weights.
+        lifted: the group of the map, where it is larger than `group`; channels are still counted as C and C'.
+    """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("w",)
+    move: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        group: Group,
+        kernel: int,
+        stride: int = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+        lifted: Group | None = None,
+    ) -> None:
+        super().__init__(group, kernel, stride, lifted)
+        channels = in_channels * self.index
+        shape = (out_channels * self.index, channels, group.order, kernel, kernel)
+        self.w = normal_parameter(shape, scale * (channels * group.order * kernel**2) ** -0.5, generator)
+        self.register_buffer("move", moved_points(group, kernel), persistent=False)
+
+    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+        """The group convolution of `x`, by a plain one whose filters are the |G| copies of each parameter filter."""
+        out_channels, in_channels = self.w.shape[:2]
+        bank = self.w.flatten(2)[:, :, self.move].transpose(1, 2)
+        planes = (out_channels * self.order, in_channels * self.order)
+        y = circular_conv(x, bank.reshape(*planes, self.kernel, self.kernel), stride)
+        if record is not None:
+            record("w", x, y)
+        return y
+
+
+class PointwiseGroupConv(GroupPath):
+    """y[c', g, t] = sum_{c, s} x[c, g, t + s] w[c', c, g^-1 s], circular: GCONV that never mixes group elements.
+
+    Arguments as for `GroupConv`; source: Layer-wise Equivariances (2023), appendix F.3.
+    """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("w",)
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        group: Group,
+        kernel: int,
+        stride: int = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+        lifted: Group | None = None,
+    ) -> None:
+        super().__init__(group, kernel, stride, lifted)
+        channels = in_channels * self.index
+        shape = (out_channels * self.index, channels, kernel, kernel)
+        self.w = normal_parameter(shape, scale * (channels * kernel**2) ** -0.5, generator)
+
+    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+        """The group convolution of `x`, one plain convolution per element."""
+        out_channels, in_channels = self.w.shape[:2]
+        bank = self.w.flatten(2)[:, :, self.taps].permute(2, 0, 1, 3)
+        filters = bank.reshape(self.order * out_channels, in_channels, self.kernel, self.kernel)
+        by_element = x.unflatten(1, (in_channels, self.order)).transpose(1, 2).flatten(1, 2)
+        grouped = circular_conv(by_element, filters, stride, groups=self.order)
+        y: Tensor = grouped.unflatten(1, (self.order, out_channels)).transpose(1, 2).flatten(1, 2)
+        if record is not None:
+            record("w", x, y)
+        return y
+
+
+class SeparableGroupConv(GroupPath):
+    """GCONV with w[c', c, q, s] = w1[c', c, q] w2[c, s], q = g^-1 h: the filter of a channel turns, mixtures do not.
+
+    Arguments as for `GroupConv`; source: Layer-wise Equivariances (2023), appendix F.3. The product of the tensors
+    carries `scale`.
+    """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("w1", "w2")
+    elements: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        group: Group,
+        kernel: int,
+        stride: int = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+        lifted: Group | None = None,
+    ) -> None:
+        super().__init__(group, kernel, stride, lifted)
+        channels, mixed = in_channels * self.index, in_channels * self.index * group.order
+        shape = (out_channels * self.index, channels, group.order)
+        self.w1 = normal_parameter(shape, (scale / mixed) ** 0.5, generator)
+        self.w2 = normal_parameter((channels, kernel, kernel), (scale / kernel**2) ** 0.5, generator)
+        self.register_buffer("elements", moved_elements(group), persistent=False)
+
+    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+        """The group convolution of `x`: by the filter multiplied out, or in two steps where that is less work."""
+        y = self._in_one(x, stride) if len(self.w1) < TWO_STEPS_FROM else self._in_two(x, stride)
+        if record is not None:
+            record("w1", x, y)
+            record("w2", x, y)
+        return y
+
+    def filtered(self, padded: Tensor, g: int, stride: int) -> Tensor:
+        """z[c, h, t] = sum_s x[c, h, t + s] w2[c, g^-1 s], what element g reads of a padded map."""
+        filters = self.w2.flatten(1)[:, self.taps[g]].repeat_interleave(self.order, 0)
+        bank = filters.unflatten(1, (1, self.kernel, self.kernel))
+        return functional.conv2d(padded, bank, stride=stride, groups=len(bank))
+
+    def _in_one(self, x: Tensor, stride: int) -> Tensor:
+        """One plain convolution by the |G| copies of each filter."""
+        bank = torch.einsum("dcgh,cgs->dgchs", self.w1[:, :, self.elements], self.w2.flatten(1)[:, self.taps])
+        filters = bank.flatten(2, 3).flatten(0, 1).unflatten(2, (self.kernel, self.kernel))
+        return circular_conv(x, filters, stride)
+
+    def _in_two(self, x: Tensor, stride: int) -> Tensor:
+        """Space, then channels and group; an element at a time, so that no |G|^2 planes are ever held."""
+        padded = circular_pad(x, self.kernel)
+        mixing = self.w1[:, :, self.elements]
+        parts = [
+            functional.conv2d(self.filtered(padded, g, stride), mixing[:, :, g].flatten(1)[..., None, None])
+            for g in range(self.order)
+        ]
+        return torch.stack(parts, 2).flatten(1, 2)
+
+
+class DepthwiseGroupConv(GroupPath):
+    """GCONV with w[c', c, q, s] = w0[c', c] w1[c, q] w2[c, s], q = g^-1 h.
+
+    Arguments as for `GroupConv`; source: Layer-wise Equivariances (2023), appendix F.3. The product of the tensors
+    carries `scale`. Evaluated as a chain in which no map has more than C |G| planes:
+
+        u[c, g, t] = sum_h x[c, h, t] w1[c, g^-1 h]
+        v[c, g, t] = sum_s u[c, g, t + s] w2[c, g^-1 s]
+        y[c', g, t] = sum_c v[c, g, t] w0[c', c]
+    """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("w0", "w1", "w2")
+    elements: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        group: Group,
+        kernel: int,
+        stride: int = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+        lifted: Group | None = None,
+    ) -> None:
+        super().__init__(group, kernel, stride, lifted)
+        channels, part = in_channels * self.index, scale ** (1 / 3)
+        self.w0 = normal_parameter((out_channels * self.index, channels), part * channels**-0.5, generator)
+        self.w1 = normal_parameter((channels, group.order), part * group.order**-0.5, generator)
+        self.w2 = normal_parameter((channels, kernel, kernel), part / kernel, generator)
+        self.register_buffer("elements", moved_elements(group), persistent=False)
+
+    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+        """The group convolution of `x`: group, then space, then channels."""
+        u = self._over_the_group(x)
+        v = self._over_space(u, stride)
+        by_channel = v.unflatten(1, (-1, self.order)).flatten(2)
+        y = torch.matmul(self.w0, by_channel).reshape(len(v), -1, *v.shape[2:])
+        if record is not None:
+            record("w1", x, u)
+            record("w2", u, v)
+            record("w0", v, y)
+        return y
+
+    def _over_the_group(self, x: Tensor) -> Tensor:
+        by_channel = x.unflatten(1, (-1, self.order)).flatten(3)
+        return torch.matmul(self.w1[:, self.elements], by_channel).view_as(x)
+
+    def _over_space(self, u: Tensor, stride: int) -> Tensor:
+        bank = self.w2.flatten(1)[:, self.taps].reshape(-1, 1, self.kernel, self.kernel)
+        return circular_conv(u, bank, stride, groups=len(bank))
+
+
+FACTORS: dict[str, Callable[..., GroupPath]] = {
+    "full": GroupConv,
+    "separable": SeparableGroupConv,
+    "depthwise": DepthwiseGroupConv,
+    "pointwise": PointwiseGroupConv,
+}
+"""The module of each factor."""
+
+
+def group_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> GroupPath:
+    """The path of a candidate of GCONV."""
+    module = FACTORS[cast(str, candidate.argument("factor"))]
+    group, kernel = GROUPS[cast(str, candidate.argument("group"))], cast(int, candidate.argument("k"))
+    channels, lifted = (layer.in_shape.channels, layer.out_shape.channels), GROUPS[layer.in_shape.group]
+    return module(*channels, group, kernel, layer.stride, scale, generator, lifted)

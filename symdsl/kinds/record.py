@@ -1,0 +1,117 @@
+"""The record of a kind: its tensors, what it preserves, what it costs, where it cannot stand, and its torch half."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from symdsl.catalog.shapes import FactorSize, Shape, Value
+from symdsl.catalog.signatures import Signature
+from symdsl.diagnostics import RunError
+
+TRANSLATIONS = "translations"
+
+Arguments = Mapping[str, Value]
+
+
+@attrs.frozen
+class Site:
+    """Where a candidate stands: the maps it reads and writes."""
+
+    reads: Shape
+    writes: Shape
+
+    @property
+    def single(self) -> bool:
+        """Whether both maps have one position only."""
+        return self.reads.positions == self.writes.positions == 1
+
+
+@attrs.frozen
+class Tensor:
+    """A parameter tensor and the sizes of its curvature factors, as in `facts.ParameterTensor`.
+
+    Attributes:
+        name: the path's own name for it.
+        shape: the tensor's shape.
+        left: size of the output-gradient factor G.
+        right: size of the input factor A.
+        unit_prior: whether its prior is held at N(0, 1) unless a rule names the tensor, because the kind learns that of
+            another instead.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    left: FactorSize
+    right: FactorSize
+    unit_prior: bool = False
+
+
+@attrs.frozen
+class Refusal:
+    """Why a kind cannot stand at a site.
+
+    Attributes:
+        code: of the diagnostic.
+        message: said after the kind's name; `{layer}` stands for the layer.
+        label: under the kind.
+        help: what to do; `{line}` stands for where the input is.
+        lift: name of the group that the input should be lifted to, if that would help.
+        cause: what an earlier item did to the map that the kind cannot live with: `size`, `lift` or `flatten`.
+    """
+
+    code: str
+    message: str
+    label: str
+    help: str
+    lift: str = ""
+    cause: str = ""
+
+
+@attrs.frozen
+class Kind:
+    """All there is of a kind, built in or of another package.
+
+    `module` and `weight_use` name functions, `"package.module:function"`, because checking a spec must not load torch.
+
+    Attributes:
+        signature: name and arguments, `init_scale` aside.
+        tensors: its parameter tensors at a site.
+        preserves: what it is equivariant to in its strict limit: translations, and movements in the words of `groups`.
+        multiply_adds: multiply-adds of one example's forward pass.
+        refusal: why it cannot stand at a site, if it cannot.
+        module: `(layer, candidate, scale, generator)` gives the path, a `symdsl.nn.Path`.
+        weight_use: of a path, gives what its curvature needs of every parameter tensor, by name.
+        page: where it is described: a file of the documentation, or an address.
+        colour: in pictures, `#rrggbb`; grey if empty.
+    """
+
+    signature: Signature
+    tensors: Callable[[Site, Arguments], tuple[Tensor, ...]]
+    preserves: Callable[[Site, Arguments], tuple[str, ...]]
+    multiply_adds: Callable[[Site, Arguments], int]
+    refusal: Callable[[Site, Arguments], Refusal | None]
+    module: str
+    weight_use: str
+    page: str
+    colour: str = ""
+
+    @property
+    def name(self) -> str:
+        """As written in a spec."""
+        return self.signature.name
+
+    def imported(self, reference: str) -> Any:
+        """What `module` or `weight_use` names; loads torch.
+
+        Raises:
+            RunError: it cannot be imported.
+        """
+        module, _, function = reference.partition(":")
+        try:
+            return getattr(importlib.import_module(module), function)
+        except (ImportError, AttributeError) as error:
+            raise RunError(f"`{reference}` of the kind `{self.name}` cannot be imported: {error}") from error

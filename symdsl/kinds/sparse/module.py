@@ -1,0 +1,294 @@
+"""The paths whose weights are weighted sums of basis functions: S-FC and S-GFC, S-CONV and S-GCONV."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, cast
+
+import torch
+from torch import Tensor
+
+from symdsl.analysis.facts import Candidate, Layer
+from symdsl.groups import GROUPS, TRIVIAL, Group
+from symdsl.kinds.dense.module import is_multiplied_out, mixed, multiplied_out
+from symdsl.kinds.group.module import moved_points
+from symdsl.kinds.sparse.basis import Basis, BasisPlan, sites
+from symdsl.kinds.sparse.signature import anchor_count
+from symdsl.nn import Path, Recorder, circular_conv, normal_parameter
+
+
+class SparseFullyConnected(Path):
+    """F-FC with w1[c', c, y] = sum_p u1[c', c, p] phi1_p(y) and w2[c', c, x] = sum_p u2[c', c, p] phi2_p(x).
+
+    Of the two orders of the sums the one with less work for the batch is taken: maps are projected on the basis
+    functions, or the weights are made once for all examples.
+
+        x~[c, p] = sum_x x[c, x] phi2_p(x)            z[c', c] = sum_p x~[c, p] u2[c', c, p]
+        v[c', p] = sum_c z[c', c] u1[c', c, p]        y[c', y] = sum_p v[c', p] phi1_p(y)
+
+    Layer-wise Equivariances (van der Ouderaa et al. 2023), equation 7; with a group, x and y run over group times
+    space (appendix A).
+
+    Args:
+        in_shape: planes, rows, columns of the input.
+        out_shape: planes, rows, columns of the output.
+        outer: the basis functions phi1 of the output.
+        inner: the basis functions phi2 of the input.
+        group: whose elements a channel extends over.
+        scale: standard deviation of the output, in the mean over its positions, for an input of unit second moment.
+            The variance of the output is C sum_p E[x~_p^2] sum_p mean_y phi1_p(y)^2 times those of u1 and u2, each of
+            which takes the square root of what the product needs.
+        generator: source of the initial weights.
+    """
+
+    linear_in: ClassVar[tuple[str, ...]] = ("u1", "u2")
+
+    def __init__(
+        self,
+        in_shape: tuple[int, int, int],
+        out_shape: tuple[int, int, int],
+        outer: BasisPlan,
+        inner: BasisPlan,
+        group: Group = GROUPS[TRIVIAL],
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.out_shape = out_shape
+        pairs = (out_shape[0] // group.order, in_shape[0] // group.order)
+        written = sites(*out_shape[1:], group)
+        self.basis1, self.basis2 = Basis(written, outer), Basis(sites(*in_shape[1:], group), inner)
+        outer_power = pairs[1] * self.basis1.power() / len(written)
+        self.u1 = normal_parameter((*pairs, outer.count), (scale / outer_power) ** 0.5, generator)
+        self.u2 = normal_parameter((*pairs, inner.count), (scale / self.basis2.power()) ** 0.5, generator)
+        self.omega1, self.omega2 = self.basis1.new_omega(), self.basis2.new_omega()
+        self.anchors1, self.anchors2 = self.basis1.new_anchors(), self.basis2.new_anchors()
+
+    def expect_mean(self, mean: float) -> None:
+        """See `Path.expect_mean`."""
+        with torch.no_grad():
+            self.u2.mul_((self.basis2.power() / self.basis2.power(mean)) ** 0.5)
+
+    def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
+        """See `Path.forward`."""
+        read = x.reshape(len(x), self.u2.shape[1], -1)
+        if record is None and is_multiplied_out(read.shape[2], self.basis1.apart.shape[1]):
+            return multiplied_out(read, self.u2 @ self.phi2(), self.u1 @ self.phi1()).reshape(-1, *self.out_shape)
+        z = self._read(read)
+        if record is not None:
+            for name, _ in self.named_parameters():
+                uses = (read, z) if name.endswith("2") else (z, None)
+                record(name, *uses)
+        return self._written(z).reshape(-1, *self.out_shape)
+
+    def phi1(self) -> Tensor:
+        """The basis functions of the output, `[anchor, site]`."""
+        values: Tensor = self.basis1(self.omega1, self.anchors1)
+        return values
+
+    def phi2(self) -> Tensor:
+        """The basis functions of the input, `[anchor, site]`."""
+        values: Tensor = self.basis2(self.omega2, self.anchors2)
+        return values
+
+    def _read(self, read: Tensor) -> Tensor:
+        """z `[n, C', C]`."""
+        phi = self.phi2()
+        if _through_anchors(len(read), phi, len(self.u2)):
+            return mixed(read @ phi.T, self.u2)
+        return mixed(read, self.u2 @ phi)
+
+    def _written(self, z: Tensor) -> Tensor:
+        """y `[n, C', site]`."""
+        phi = self.phi1()
+        if _through_anchors(len(z), phi, z.shape[2]):
+            return torch.einsum("ndc,dcp->ndp", z, self.u1) @ phi
+        return torch.einsum("ndc,dcy->ndy", z, self.u1 @ phi)
+
+
+def _through_anchors(examples: int, phi: Tensor, partners: int) -> bool:
+    """Whether projecting maps is less work than making the weights, which every example then shares."""
+    anchors, sites = phi.shape
+    return examples * anchors * (sites + partners) < partners * sites * (anchors + examples)
+
+
+class BasisConv(Path):
+    """What convolutions share whose filters are weighted sums of basis functions.
+
+    Attributes:
+        basis: the basis functions on the points of a filter.
+        u: the weights `[C', C, anchor]`.
+        omega: the lengthscales, if they are learned.
+        anchors: how far the anchors have moved, if they are learned.
+    """
+
+    samples: ClassVar[bool] = True
+    linear_in: ClassVar[tuple[str, ...]] = ("u",)
+    basis: Basis
+    u: torch.nn.Parameter
+    omega: torch.nn.Parameter | None
+    anchors: torch.nn.Parameter | None
+
+    def __init__(
+        self,
+        channels: tuple[int, int],
+        basis: Basis,
+        kernel: int,
+        stride: int,
+        scale: float,
+        generator: torch.Generator | None,
+    ) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.stride = stride
+        self.basis = basis
+        deviation = scale * (channels[1] * basis.power()) ** -0.5
+        self.u = normal_parameter((*channels, basis.plan.count), deviation, generator)
+        self.omega = basis.new_omega()
+        self.anchors = basis.new_anchors()
+
+    def expect_mean(self, mean: float) -> None:
+        """See `Path.expect_mean`."""
+        with torch.no_grad():
+            self.u.mul_((self.basis.power() / self.basis.power(mean)) ** 0.5)
+
+    def phi(self) -> Tensor:
+        """The basis functions, `[anchor, point]`."""
+        values: Tensor = self.basis(self.omega, self.anchors)
+        return values
+
+    @abstractmethod
+    def filters(self) -> Tensor:
+        """The filters of a plain convolution, `[out plane, in plane, S, S]`."""
+
+    def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
+        """See `Path.forward`."""
+        if record is not None:
+            for name, _ in self.named_parameters():
+                record(name, x, None)
+        return circular_conv(x, self.filters(), self.stride)
+
+    def fine(self, x: Tensor) -> Tensor:
+        """See `Path.fine`."""
+        return circular_conv(x, self.filters())
+
+
+class SparseConv(BasisConv):
+    """CONV with w[c', c, s] = sum_p u[c', c, p] phi_p(s): equivariant to translations, whatever the filter is.
+
+    Layer-wise Equivariances (van der Ouderaa et al. 2023), equation 6.
+
+    Args:
+        in_planes: planes of the input.
+        out_planes: planes of the output.
+        kernel: odd side S of the filter.
+        plan: its basis functions on the S^2 taps.
+        stride: every `stride`-th position is kept.
+        scale: standard deviation of the output for an input of unit second moment. The variance of the output is that
+            of u times C sum_p E[(sum_s x_s phi_p(s))^2].
+        generator: source of the initial weights.
+    """
+
+    def __init__(
+        self,
+        in_planes: int,
+        out_planes: int,
+        kernel: int,
+        plan: BasisPlan,
+        stride: int = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        basis = Basis(sites(kernel, kernel), plan)
+        super().__init__((out_planes, in_planes), basis, kernel, stride, scale, generator)
+
+    def filters(self) -> Tensor:
+        """w `[C', C, S, S]`."""
+        filters: Tensor = (self.u @ self.phi()).unflatten(2, (self.kernel, self.kernel))
+        return filters
+
+
+class SparseGroupConv(BasisConv):
+    """GCONV with w[c', c, q, s] = sum_p u[c', c, p] phi_p(q, s), q = g^-1 h.
+
+    The filter moves whole with the output's group element, so the path is equivariant to translations and to the group
+    whatever the filter is. Layer-wise Equivariances (van der Ouderaa et al. 2023), appendix A.
+
+    Args:
+        in_channels: C; the input has C |G| planes.
+        out_channels: C'; the output has C' |G| planes.
+        group: the group that acts.
+        kernel: odd side S of the filter.
+        plan: its basis functions on the |G| S^2 points of a filter.
+        stride: every `stride`-th position is kept.
+        scale: standard deviation of the output for an input of unit second moment. The variance of the output is that
+            of u times C sum_p E[(sum_{q, s} x_{q, s} phi_p(q, s))^2].
+        generator: source of the initial weights.
+    """
+
+    move: Tensor
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        group: Group,
+        kernel: int,
+        plan: BasisPlan,
+        stride: int = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        basis = Basis(sites(kernel, kernel, group), plan)
+        super().__init__((out_channels, in_channels), basis, kernel, stride, scale, generator)
+        self.order = group.order
+        self.register_buffer("move", moved_points(group, kernel), persistent=False)
+
+    def filters(self) -> Tensor:
+        """The |G| copies of every filter as those of a plain convolution, `[C' |G|, C |G|, S, S]`."""
+        out_channels, in_channels = self.u.shape[:2]
+        bank = (self.u @ self.phi())[:, :, self.move].transpose(1, 2)
+        return bank.reshape(out_channels * self.order, in_channels * self.order, self.kernel, self.kernel)
+
+
+def _plan(candidate: Candidate, points: int) -> BasisPlan:
+    arguments = dict(candidate.arguments)
+    return BasisPlan(
+        anchor_count(arguments, points),
+        moves=arguments["anchors"] == "learned",
+        scales=arguments["on"] == "lengthscale",
+    )
+
+
+def sparse(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseFullyConnected:
+    """The path of a candidate of S-FC."""
+    return _sparse_over(GROUPS[TRIVIAL], layer, candidate, scale, generator)
+
+
+def sparse_group(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseFullyConnected:
+    """The path of a candidate of S-GFC."""
+    return _sparse_over(GROUPS[layer.in_shape.group], layer, candidate, scale, generator)
+
+
+def _sparse_over(
+    group: Group, layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator
+) -> SparseFullyConnected:
+    outer = _plan(candidate, group.order * layer.out_shape.positions)
+    inner = _plan(candidate, group.order * layer.in_shape.positions)
+    shapes = layer.in_shape.grid, layer.out_shape.grid
+    return SparseFullyConnected(*shapes, outer, inner, group, scale, generator)
+
+
+def sparse_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseConv:
+    """The path of a candidate of S-CONV."""
+    kernel = cast(int, candidate.argument("k"))
+    planes = layer.in_shape.planes, layer.out_shape.planes
+    return SparseConv(*planes, kernel, _plan(candidate, kernel**2), layer.stride, scale, generator)
+
+
+def sparse_group_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseGroupConv:
+    """The path of a candidate of S-GCONV."""
+    group, kernel = GROUPS[layer.in_shape.group], cast(int, candidate.argument("k"))
+    plan = _plan(candidate, group.order * kernel**2)
+    channels = layer.in_shape.channels, layer.out_shape.channels
+    return SparseGroupConv(*channels, group, kernel, plan, layer.stride, scale, generator)

@@ -1,0 +1,291 @@
+import math
+
+import attrs
+import pytest
+import torch
+
+from oracles.dense import rows
+from oracles.records import Chain, candidate, sparse
+from symdsl import laplace, lowering
+from symdsl.data import Examples
+from symdsl.evidence import AdamUpdate, Categorical, Exact, Kronecker, MackayUpdate, estimate
+from symdsl.evidence.prior_updates import LARGEST_PRECISION, SMALLEST_PRECISION
+
+FC, FFC, CONV = candidate("FC"), candidate("F-FC"), candidate("CONV")
+
+
+def regression_data(examples=12, seed=0):
+    """Inputs with mean zero, so that the bias and the weights are independent a posteriori."""
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(examples, 2, 1, 2, generator=generator, dtype=torch.float64)
+    y = torch.randn(examples, 3, generator=generator, dtype=torch.float64)
+    return Examples(x - x.mean(0), y)
+
+
+def fitted_linear_layer(data, precisions, noise):
+    """One linear layer at its posterior mean, which ridge regression gives."""
+    net = lowering.build(tuple(Chain(2, 1, 2).flatten().layer(FC, channels=3).nodes), 0).double()
+    tensors = net.tensors()
+    x = data.x.flatten(1)
+    gram = x.T @ x / noise + precisions["l1.FC.w"] * torch.eye(x.shape[1], dtype=torch.float64)
+    tensors["l1.FC.w"].data.copy_(torch.linalg.solve(gram, x.T @ data.y / noise).T.reshape(tensors["l1.FC.w"].shape))
+    tensors["l1.bias"].data.copy_(data.y.sum(0) / noise / (len(data) / noise + precisions["l1.bias"]))
+    return net
+
+
+def linear_regression_evidence(data, precisions, noise):
+    """log N(y; 0, noise I + X X^T / d_w + 1 1^T / d_b), one target column at a time."""
+    x = data.x.flatten(1)
+    ones = torch.ones(len(x), 1, dtype=torch.float64)
+    covariance = noise * torch.eye(len(x), dtype=torch.float64)
+    covariance += x @ x.T / precisions["l1.FC.w"] + ones @ ones.T / precisions["l1.bias"]
+    marginal = torch.distributions.MultivariateNormal(torch.zeros(len(x), dtype=torch.float64), covariance)
+    return float(sum(marginal.log_prob(column) for column in data.y.T))
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize("weight_precision", [1e-3, 1.0, 40.0])
+def test_evidence_of_a_linear_layer_is_the_closed_form_of_linear_regression(noise, weight_precision):
+    precisions = {"l1.FC.w": weight_precision, "l1.bias": 0.7}
+    data = regression_data()
+    found = laplace.fit(fitted_linear_layer(data, precisions, noise), data, precisions=precisions, noise=noise)
+    assert found.log_evidence() == pytest.approx(linear_regression_evidence(data, precisions, noise), rel=1e-9)
+
+
+def test_the_closed_form_comparison_notices_a_wrong_precision():
+    precisions = {"l1.FC.w": 1.0, "l1.bias": 0.7}
+    data = regression_data()
+    found = laplace.fit(fitted_linear_layer(data, precisions, 1.0), data, precisions=precisions)
+    other = linear_regression_evidence(data, precisions | {"l1.FC.w": 1.1}, 1.0)
+    assert found.log_evidence() != pytest.approx(other, rel=1e-4)
+
+
+def classifier(seed=0):
+    nodes = tuple(
+        Chain(1, 4, 4)
+        .layer(FFC, CONV, channels=2, activations=("relu",))
+        .layer(FFC, CONV, channels=2, stride=2, activations=("relu",))
+        .flatten()
+        .layer(FC, channels=3)
+        .nodes
+    )
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(20, 1, 4, 4, generator=generator, dtype=torch.float64)
+    y = torch.randint(3, (20,), generator=generator)
+    return lowering.build(nodes, seed).double(), Examples(x, y)
+
+
+def sparse_classifier():
+    nodes = tuple(
+        Chain(1, 4, 4)
+        .layer(sparse("S-FC", anchors="learned", on="lengthscale"), sparse("S-CONV"), channels=2, activations=("relu",))
+        .layer(sparse("S-FC"), sparse("S-CONV", anchors="learned", on="lengthscale"), channels=2, stride=2)
+        .flatten()
+        .layer(FC, channels=3)
+        .nodes
+    )
+    _, data = classifier()
+    return lowering.build(nodes, 0).double(), data
+
+
+def at(approximation, key, log_precision):
+    return approximation.log_evidence(dict(approximation.precisions) | {key: math.exp(log_precision)})
+
+
+@pytest.mark.parametrize("start", [1e-2, 1.0, 50.0])
+@pytest.mark.parametrize("example", [classifier, sparse_classifier])
+def test_the_gradient_is_the_numerical_derivative_in_log_precision(start, example):
+    net, data = example()
+    found = laplace.fit(net, data, precisions=dict.fromkeys(net.tensors(), start))
+    step = 1e-4
+    for key, slope in found.gradient().items():
+        centre = math.log(start)
+        numerical = (at(found, key, centre + step) - at(found, key, centre - step)) / (2 * step)
+        assert slope == pytest.approx(numerical, rel=1e-6, abs=1e-6), key
+
+
+@pytest.mark.parametrize("example", [classifier, sparse_classifier])
+def test_the_evidence_is_the_formula_with_dense_blocks(example):
+    net, data = example()
+    found = laplace.fit(net, data)
+    logits = net(data.x).detach()
+    expected = -torch.nn.functional.cross_entropy(logits, data.y, reduction="sum").double()
+    blocks = _blocks(net, data)
+    for key, parameter in net.tensors().items():
+        dense = blocks[key].dense() + torch.eye(parameter.numel(), dtype=torch.float64)
+        expected -= 0.5 * (parameter.detach().square().sum() + torch.logdet(dense))
+    assert found.log_evidence() == pytest.approx(float(expected), rel=1e-10)
+
+
+def test_effective_parameters_are_the_trace_of_their_definition():
+    net, data = classifier()
+    found = laplace.fit(net, data).effective_parameters()
+    for key, block in _blocks(net, data).items():
+        dense = block.dense()
+        ridge = dense + torch.eye(len(dense), dtype=torch.float64)
+        assert found[key] == pytest.approx(float(torch.trace(torch.linalg.solve(ridge, dense))), rel=1e-9)
+        assert 0 <= found[key] <= len(dense)
+
+
+def _blocks(net, data) -> dict[str, Kronecker]:
+    return estimate(net, data.x, data.y, Categorical(), Exact(), torch.Generator()).blocks
+
+
+@pytest.mark.parametrize("update", [MackayUpdate(), MackayUpdate(damping=0.5), AdamUpdate(lr=0.05)])
+def test_updates_climb_the_evidence_to_where_its_gradient_vanishes(update):
+    net, data = classifier()
+    found = laplace.fit(net, data)
+    free = frozenset(key for key, slope in found.gradient().items() if key.endswith(("w", "w1", "w2")))
+    state, before = {}, found.log_evidence()
+    for _ in range(1500):
+        precisions, state = update.step(found, found.effective_parameters(), free, state, 1.0)
+        found = found.with_precisions(precisions)
+    assert found.log_evidence() > before
+    assert all(abs(found.gradient()[key]) < 1e-2 for key in free)
+
+
+def test_a_fixed_precision_stays():
+    net, data = classifier()
+    found = laplace.fit(net, data)
+    for update in (MackayUpdate(), AdamUpdate()):
+        precisions, _ = update.step(found, found.effective_parameters(), frozenset({"l1.CONV.w"}), {}, 1.0)
+        assert {key for key, value in precisions.items() if value != 1.0} == {"l1.CONV.w"}
+
+
+def test_precisions_stay_within_their_bounds():
+    net, data = classifier()
+    found = laplace.fit(net, data)
+    numbers = found.effective_parameters()
+    vanished = attrs.evolve(found, squared_norms=dict.fromkeys(found.squared_norms, 0.0))
+    precisions, _ = MackayUpdate().step(vanished, numbers, frozenset(found.precisions), {}, 1.0)
+    assert set(precisions.values()) == {LARGEST_PRECISION}
+    exploded = attrs.evolve(found, squared_norms=dict.fromkeys(found.squared_norms, 1e30))
+    precisions, _ = MackayUpdate().step(exploded, numbers, frozenset(found.precisions), {}, 1.0)
+    assert set(precisions.values()) == {SMALLEST_PRECISION}
+
+
+def test_the_noise_of_a_regression_converges_to_the_noise_of_the_data():
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(400, 2, 1, 2, generator=generator, dtype=torch.float64)
+    x -= x.mean(0)
+    signal = x.flatten(1) @ torch.randn(4, 3, generator=generator, dtype=torch.float64)
+    data = Examples(x, signal + 0.5 * torch.randn(400, 3, generator=generator, dtype=torch.float64))
+    precisions, noise = {"l1.FC.w": 1.0, "l1.bias": 1.0}, 1.0
+    for _ in range(10):
+        found = laplace.fit(fitted_linear_layer(data, precisions, noise), data, precisions=precisions, noise=noise)
+        noise = found.fitted_noise()
+    assert noise == pytest.approx(0.25, rel=0.1)
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.3])
+@pytest.mark.parametrize("example", [classifier, sparse_classifier])
+def test_the_evidence_of_all_tensors_together_is_the_formula_with_the_dense_matrix(example, noise):
+    net, data = example()
+    precisions = {key: 0.5 + 0.1 * number for number, key in enumerate(net.tensors())}
+    found = laplace.fit(net, data, curvature="full", precisions=precisions, noise=noise, width=1 << 16, rows=1 << 16)
+    expected = -torch.nn.functional.cross_entropy(net(data.x).detach(), data.y, reduction="sum").double()
+    tensors = net.tensors()
+    names = {id(parameter): name for name, parameter in net.named_parameters()}
+    columns = list(Categorical().columns(net(data.x).detach()))
+    parts = []
+    for key, tensor in tensors.items():
+        gradients = torch.cat([rows(net, names[id(tensor)], data.x, column) for column in columns])
+        parts.append(gradients / math.sqrt(precisions[key] * noise))
+    whole = torch.cat(parts, 1)
+    volume = torch.logdet(torch.eye(whole.shape[1], dtype=whole.dtype) + whole.T @ whole)
+    penalty = sum(precisions[key] * tensors[key].detach().square().sum() for key in tensors)
+    assert found.log_evidence() == pytest.approx(float(expected - 0.5 * penalty - 0.5 * volume), rel=1e-9)
+    ridge = torch.eye(len(whole.T), dtype=whole.dtype) + whole.T @ whole
+    known = torch.linalg.solve(ridge, whole.T @ whole).diagonal().split([tensors[key].numel() for key in tensors])
+    expected_numbers = {key: float(some.sum()) for key, some in zip(tensors, known, strict=True)}
+    assert found.effective_parameters() == pytest.approx(expected_numbers, rel=1e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("noise", [0.3, 2.5])
+def test_the_evidence_of_all_tensors_together_is_the_closed_form_of_linear_regression(noise):
+    precisions = {"l1.FC.w": 2.0, "l1.bias": 0.7}
+    data = regression_data()
+    net = fitted_linear_layer(data, precisions, noise)
+    found = laplace.fit(net, data, curvature="full", precisions=precisions, noise=noise)
+    assert found.log_evidence() == pytest.approx(linear_regression_evidence(data, precisions, noise), rel=1e-9)
+
+
+def test_all_tensors_together_have_fewer_effective_parameters_than_each_on_its_own():
+    net, data = classifier()
+    together, apart = (
+        laplace.fit(net, data, curvature=curvature, rows=1 << 16).effective_parameters()
+        for curvature in ("full", "kfac-expand")
+    )
+    assert together.keys() == apart.keys()
+    assert sum(together.values()) < 0.8 * sum(apart.values())
+
+
+@pytest.mark.parametrize(("precision", "few"), [(0.1, 60), (1.0, 100)])
+def test_fewer_rows_than_effective_parameters_are_told_from_some_of_the_examples(precision, few):
+    net, _ = classifier()
+    x = torch.randn(240, 1, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    data, precisions = Examples(x, torch.arange(240) % 3), dict.fromkeys(net.tensors(), precision)
+    exact, found = (
+        laplace.fit(net, data, curvature="full", fisher="signs(1)", precisions=precisions, rows=number, width=1 << 16)
+        for number in (240, few)
+    )
+    number = sum(exact.effective_parameters().values())
+    assert number > 0.9 * few
+    assert sum(found.effective_parameters().values()) == pytest.approx(number, rel=0.15)
+    assert found.log_evidence() == pytest.approx(exact.log_evidence(), rel=0.15)
+
+
+@pytest.mark.parametrize("name", ["width", "rows"])
+def test_a_projection_to_nothing_is_refused(name):
+    net, data = classifier()
+    with pytest.raises(ValueError, match=f"`{name}` \\(=0\\) must be at least 1"):
+        laplace.fit(net, data, curvature="full", **{name: 0})
+
+
+@pytest.mark.parametrize("fisher", ["mc(2)", "signs(2)"])
+def test_sampled_columns_give_the_same_evidence_twice_for_the_same_seed(fisher):
+    net, data = classifier()
+    first, second, other = (laplace.fit(net, data, fisher=fisher, seed=seed).log_evidence() for seed in (1, 1, 2))
+    assert first == second != other
+
+
+@pytest.mark.parametrize(
+    ("determinants", "tolerance"), [({}, 0.05), ({"bounded": True}, 0.3), ({"curvature": "full"}, 0.3)]
+)
+def test_signs_know_the_curvature_of_a_network_that_is_certain_where_labels_see_none(determinants, tolerance):
+    net, _ = classifier()
+    with torch.no_grad():
+        net.tensors()["l3.FC.w"].mul_(20)
+        x = torch.randn(1000, 1, 4, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        most, label = net(x).softmax(1).max(1)
+    certain = (most > 0.995).nonzero()[:200, 0]
+    data = Examples(x[certain], label[certain])
+    exact, signs, labels = (
+        sum(laplace.fit(net, data, fisher=fisher, **determinants).effective_parameters().values())
+        for fisher in ("exact", "signs(1)", "mc(1)")
+    )
+    assert len(certain) == 200
+    assert signs == pytest.approx(exact, rel=tolerance)
+    assert labels < 0.05 * exact
+
+
+def test_expand_and_reduce_agree_where_no_weight_is_shared():
+    data = Examples(torch.randn(6, 2, 1, 3).double(), torch.arange(6) % 3)
+    net = lowering.build(tuple(Chain(2, 1, 3).layer(candidate("FC"), channels=3).flatten().nodes), 0).double()
+    expand, reduce = (laplace.fit(net, data, curvature=f"kfac-{sharing}") for sharing in ("expand", "reduce"))
+    assert expand.log_evidence() == pytest.approx(reduce.log_evidence(), rel=1e-12)
+
+
+def test_wrong_arguments_are_named():
+    net, data = classifier()
+    with pytest.raises(ValueError, match="`fisher`"):
+        laplace.fit(net, data, fisher="mc")
+    with pytest.raises(ValueError, match="`curvature`"):
+        laplace.fit(net, data, curvature="diagonal")
+    with pytest.raises(ValueError, match="does not have: l9"):
+        laplace.fit(net, data, precisions={"l9": 1.0})
+    found = laplace.fit(net, data)
+    with pytest.raises(ValueError, match=r"missing or unknown: .*l1\.bias"):
+        found.log_evidence({})
+    with pytest.raises(ValueError, match="must be positive and finite"):
+        found.log_evidence(dict.fromkeys(found.precisions, 0.0))
