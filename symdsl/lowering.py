@@ -45,11 +45,14 @@ def build(nodes: tuple[facts.Node, ...], seed: int) -> nn.Network:
     generator = torch.Generator().manual_seed(seed)
     stages: dict[str, torch_nn.Module] = {}
     incoming: tuple[str, ...] = ()
+    reads = None
     for node in nodes:
         stages.update(_stages(node, incoming, generator))
         if isinstance(node, facts.Layer):
             incoming = node.activations
-    return nn.Network(stages)
+        elif isinstance(node, facts.Input):
+            reads = _grid(node.out_shape)
+    return nn.Network(stages, reads)
 
 
 def _stages(

@@ -140,6 +140,11 @@ def test_threads_soon_sleep_unless_told_how_to_wait(
         (["search", "tiny.sym", "--device", "cuda:x"], "must be auto, cpu, cuda or cuda:n"),
         (["search", "tiny.sym", "--seed", "-1"], "--seed"),
         (["search", "tiny.sym", "--out", "a", "--resume", "b"], "exclude each other"),
+        (["search"], "give a SPEC, or a run to go on with by `--resume`"),
+        (["map", "--resume", "b", "--set", "width=3"], "leave `--set` and `--seed` out, or give its SPEC too"),
+        (["search", "--resume", "b", "--seed", "3"], "leave `--set` and `--seed` out, or give its SPEC too"),
+        (["search", "tiny.sym", "--from", "a", "--resume", "b"], "leave `--resume` and `--seeds` out"),
+        (["map", "tiny.sym", "--from", "a", "--seeds", "2"], "leave `--resume` and `--seeds` out"),
         (["search", "tiny.sym", "--seeds", "some"], "must be a number of seeds, or seeds separated by commas"),
         (["search", "tiny.sym", "--seeds", "0"], "must be from 1 to 1000 seeds"),
         (["search", "tiny.sym", "--seeds", "4,4"], "must be different seeds"),
@@ -579,7 +584,7 @@ def test_interrupted_and_resumed_equals_uninterrupted(tiny: Path, run: Path, mon
         first = call("search", tiny, "--out", "out", "--device", "cpu", "--quiet")
     assert (first.exit_code, first.stdout) == (130, "")
     assert RunFolder.view("out").status == "interrupted"
-    second = call("search", "tiny.sym", "--device", "cpu", "--quiet", "--resume", "out")
+    second = call("search", "--device", "cpu", "--quiet", "--resume", "out")
     assert second.exit_code == 0, second.output
     assert without_times(Path("out")) | {"spec": "tiny"} == without_times(run) | {"spec": "tiny"}
     assert (Path("out") / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
@@ -600,8 +605,7 @@ def test_an_interrupted_search_says_how_to_go_on(tiny: Path, request_to_end: sig
         rest = running.communicate()[1]
     assert running.returncode == 130
     assert heard[0] == "run folder my run\n"
-    resume = "symdsl search tiny.sym --set search.epochs=2000 --set width=3 --device cpu --resume 'my run'"
-    assert lines(rest)[-1] == f"interrupted; go on with: {resume}"
+    assert lines(rest)[-1] == "interrupted; go on with: symdsl search --device cpu --resume 'my run'"
     assert RunFolder.view("my run").status == "interrupted"
     assert lines(waiting.stderr) == [
         "error: my run/result.json: no result yet, the run is still going on; wait for it to end"
@@ -627,7 +631,7 @@ def test_a_disk_that_fills_up_costs_no_more_than_an_interruption(
         first = call("search", tiny, "--out", "out", "--device", "cpu")
     assert (first.exit_code, first.stdout) == (3, "")
     assert lines(first.stderr)[-2:] == [
-        "failed; when mended, go on with: symdsl search tiny.sym --device cpu --resume out",
+        "failed; when mended, go on with: symdsl search --device cpu --resume out",
         "error: out/checkpoint.safetensors: cannot be written: No space left on device",
     ]
     assert RunFolder.view("out").status == "failed"
@@ -845,10 +849,11 @@ def test_seeds_that_fail_end_with_3_after_the_table(tiny: Path, monkeypatch: pyt
     assert done.exit_code == 3
     assert "seed 2 failed: no room" in done.stdout
     assert lines(done.stderr)[-1] == (
-        "error: 1 of 2 seeds failed; when mended, go on with: "
-        "symdsl search tiny.sym --set width=1 --device cpu --resume all"
+        "error: 1 of 2 seeds failed; when mended, go on with: symdsl search --device cpu --resume all"
     )
     failing.clear()
+    assert "started from another spec" in call("search", tiny, "--device", "cpu", "--resume", "all").stderr
+    assert call("search", "--device", "cpu", "--resume", "all").exit_code == 0
     assert call("search", tiny, "--set", "width=1", "--device", "cpu", "--resume", "all").exit_code == 0
 
 
@@ -859,7 +864,7 @@ def test_interrupted_seeds_say_how_to_go_on(tiny: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(runner.seeds.Task, "run", run)
     done = call("search", tiny, "--seeds", "3", "--out", "all")
     assert (done.exit_code, done.stdout) == (130, "")
-    assert lines(done.stderr)[-1] == "interrupted; go on with: symdsl search tiny.sym --resume all"
+    assert lines(done.stderr)[-1] == "interrupted; go on with: symdsl search --resume all"
     assert "seed 711 was interrupted" in call("show", "all").stdout
     refused = call("show", "all", "--emit", "svg")
     assert (refused.exit_code, refused.stdout) == (3, "")
@@ -919,7 +924,8 @@ def test_a_run_with_a_profile_is_resumed_with_it(quick: Path) -> None:
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
         runner.search(loaded, device="cpu", out="out", observer=Interrupting())
     assert "started from another spec" in call("search", quick, "--device", "cpu", "--resume", "out").stderr
-    assert call("search", quick, *settings, "--device", "cpu", "--resume", "out").exit_code == 0
+    resume = ["--device", "cpu", "--resume", "out"]
+    assert call("search", quick, *settings, *resume).exit_code == 0
     info = json.loads(Path("out/run.json").read_text())
     assert (info["status"], info["profile"]) == ("finished", "quick")
 

@@ -119,3 +119,17 @@ def test_the_factors_have_the_sizes_that_the_records_say(candidates: str) -> Non
     for key, tensor in recorded(spec).items():
         assert blocks[key].left.shape == (tensor.left.blocks, tensor.left.side, tensor.left.side)
         assert blocks[key].right.shape == (tensor.right.blocks, tensor.right.side, tensor.right.side)
+
+
+@pytest.mark.parametrize(
+    ("shape", "message"),
+    [
+        ((2, 3, 16, 16), "the network expects 1x4x4, got 3x16x16"),
+        ((2, 1, 4, 5), "the network expects 1x4x4, got 1x4x5"),
+        ((2, 16), r"the network expects a batch \[n, 1, 4, 4\], got \[2, 16\]"),
+        ((1, 4, 4), r"the network expects a batch \[n, 1, 4, 4\], got \[1, 4, 4\]"),
+    ],
+)
+def test_a_network_says_what_it_expects(shape: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=f"^{message}$"):
+        lowering.compile(parse(SPEC))(torch.zeros(shape))

@@ -1,7 +1,8 @@
-"""What an `.npz` file holds, from the headers of its arrays; only labels are read whole."""
+"""What an `.npz` file holds, from the headers of its arrays and from its labels, of which only so many are read."""
 
 from __future__ import annotations
 
+import io
 import math
 import zipfile
 import zlib
@@ -18,6 +19,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NAMES = ("x_train", "y_train", "x_test", "y_test")
+
+MOST_LABELS = 32 * 2**20
+"""Bytes that class labels may take, so that checking a spec stays fast; as `uint8` that is as many labels."""
+
+_PIECE = 2**20
+_LONGEST_HEADER = 2**16
+_QUICK = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""How numpy stores arrays; other ways to compress may take long, or gigabytes, to unpack a little."""
 
 
 @attrs.frozen
@@ -55,8 +64,17 @@ def outline_of_arrays(path: str, task: str) -> Outline:
         raise BadDataError(f"`{path}` is not a readable .npz file: save it again with `numpy.savez`") from error
 
 
+class _Frugal(io.BufferedReader):
+    """A file that hands out little at a time, however much of it an archive claims to be its table of contents."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(_PIECE if size is None or size < 0 else min(size, _PIECE))
+
+
 def _read(path: Path, task: str) -> Outline:
-    with zipfile.ZipFile(path) as archive:
+    if path.exists() and not path.is_file():
+        raise BadDataError(f"`{path}` is {'a folder' if path.is_dir() else 'a device'}, not a file")
+    with _Frugal(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
         missing = [name for name in NAMES if f"{name}.npy" not in archive.namelist()]
         if missing:
             raise BadDataError(f"`{path}` lacks `{missing[0]}`; it must hold {', '.join(NAMES)}")
@@ -69,6 +87,8 @@ def _read(path: Path, task: str) -> Outline:
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> Header:
+    if archive.getinfo(f"{name}.npy").compress_type not in _QUICK:
+        raise BadDataError(f"`{name}` is compressed in a way that numpy does not use: save it with `numpy.savez`")
     with archive.open(f"{name}.npy") as file:
         header = read_header(file, archive.getinfo(f"{name}.npy").file_size)
     if header.dtype.kind not in "fiu":
@@ -88,11 +108,13 @@ def read_header(file: IO[bytes], size: int) -> Header:
     """
     from numpy.lib import format
 
-    version = format.read_magic(file)
+    head = io.BytesIO(file.read(_LONGEST_HEADER))
+    version = format.read_magic(head)
     read = format.read_array_header_1_0 if version == (1, 0) else format.read_array_header_2_0
-    shape, columns_first, dtype = read(file)
-    if not dtype.hasobject and file.tell() + math.prod(shape) * dtype.itemsize != size:
-        raise ValueError(f"an array of shape {tuple(shape)} does not take {size - file.tell()} bytes")
+    shape, columns_first, dtype = read(head)
+    file.seek(head.tell())
+    if not dtype.hasobject and head.tell() + math.prod(shape) * dtype.itemsize != size:
+        raise ValueError(f"an array of shape {tuple(shape)} does not take {size - head.tell()} bytes")
     return Header(tuple(shape), dtype, columns_first)
 
 
@@ -124,7 +146,7 @@ def _classes(archive: zipfile.ZipFile, header: Header, task: str) -> int:
         raise BadDataError(f"`y_train` has {len(header.shape)} axes, too many for {task}")
     if task == "regression":
         return max(1, header.shape[1]) if len(header.shape) == 2 else 1
-    labels = _labels(archive)
+    labels = _labels(archive, header)
     if labels.min() < 0:
         raise BadDataError(f"`y_train` holds the label {labels.min()}; classes are numbered from 0")
     if labels.max() < 1:
@@ -132,9 +154,12 @@ def _classes(archive: zipfile.ZipFile, header: Header, task: str) -> int:
     return int(labels.max()) + 1
 
 
-def _labels(archive: zipfile.ZipFile) -> NDArray[Any]:
+def _labels(archive: zipfile.ZipFile, header: Header) -> NDArray[Any]:
     from numpy.lib import format
 
+    if math.prod(header.shape) * header.dtype.itemsize > MOST_LABELS:
+        held = f"{math.prod(header.shape):,} labels as {header.dtype}"
+        raise BadDataError(f"`y_train` holds {held}, more than {MOST_LABELS // 2**20} MiB: save fewer, or as uint8")
     with archive.open("y_train.npy") as file:
         labels: NDArray[Any] = format.read_array(file, allow_pickle=False)
     return labels

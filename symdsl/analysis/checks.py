@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from symdsl.analysis.drafts import LayerDraft
 from symdsl.analysis.facts import FactorSize, Layer, Lift, Network, Node, Search
+from symdsl.analysis.kinds import KINDS, K
 from symdsl.analysis.names import Scope
 from symdsl.diagnostics import Collector, Span
 from symdsl.groups import GROUPS, QUARTER_TURNS
@@ -14,6 +15,7 @@ from symdsl.language import ast
 
 _MOST_PARAMETERS = 10**10
 _MOST_CURVATURE_BYTES = 8 * 2**30
+_LEAST_KERNEL = 3
 _BYTES = 4
 _DIVISOR = re.compile(r"//\s*[0-9]+\s*")
 
@@ -57,6 +59,7 @@ def check_network(network: Network, place: Span, collector: Collector) -> None:
         collector.report("E210", place, message, help=help, notes=notes)
     for node in network.nodes:
         _check_group(node, collector)
+        _check_kernels(node, collector)
         _check_memory(node, collector)
 
 
@@ -72,6 +75,26 @@ def _check_group(node: Node, collector: Collector) -> None:
         collector.report(
             "W103", node.span, message, help=f"make the image square with `pad` or `crop`, or write `lift {left.name}`"
         )
+
+
+def _check_kernels(node: Node, collector: Collector) -> None:
+    """Warn of kernels that reach round the map; 3 on a side of 2 is the least that reaches a neighbour at all."""
+    if not isinstance(node, Layer):
+        return
+    height, width = node.in_shape.height, node.in_shape.width
+    side = min(height, width)
+    largest = side - 1 + side % 2
+    for candidate in node.candidates:
+        kernel = dict(candidate.arguments).get(K.name) if K in KINDS[candidate.kind].signature.parameters else None
+        if not isinstance(kernel, int) or kernel <= max(side, _LEAST_KERNEL):
+            continue
+        apart = min(kernel, height) * min(kernel, width)
+        message = (
+            f"a kernel of {kernel}x{kernel} wraps round the {height}x{width} map that `{node.name}` reads: "
+            f"only {apart} of its {kernel**2} weights can be told apart"
+        )
+        help = f"the largest kernel that makes sense here is {max(largest, _LEAST_KERNEL)}"
+        collector.report("W109", candidate.span, message, help=help)
 
 
 def _check_memory(node: Node, collector: Collector) -> None:

@@ -415,6 +415,15 @@ _TABLE = (
         "search {\n  burnin_fit = 0.9\n}",
         "search {\n  burnin     = 30\n  burnin_fit = 0.9\n}",
     ),
+    Code(
+        "W109",
+        "a kernel larger than the map",
+        "Maps are closed to a torus, so a kernel that is larger than the map meets some positions several times. The "
+        "weights that fall on the same position are only ever used as their sum and cannot be told apart, yet each is "
+        "counted as a parameter. A kernel of 3 on a map of side 2 is left alone: none smaller reaches a neighbour.",
+        "input image(1, 8, 8)\nlayer l1: CONV(11) -> 4\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: CONV(7) -> 4\nflatten\nlayer h: FC -> classes",
+    ),
 )
 
 CODES: dict[str, Code] = {code.code: code for code in _TABLE}

@@ -138,6 +138,8 @@ def opened(path: str) -> Iterator[Image]:
     """An image file, open; whatever Pillow raises on one that is damaged or no image becomes a `BadDataError`."""
     from PIL import Image
 
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise BadDataError(f"cannot read the image `{path}`: it is a folder or a device, not a file")
     try:
         with Image.open(path, formats=_FORMATS) as image:
             yield image

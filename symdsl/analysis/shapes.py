@@ -60,10 +60,11 @@ def _finish(network: ast.Network, walker: Walker) -> None:
     if not network.items:
         walker.scope.collector.report("E211", network.name.span, f"`{network.name.text}` is empty")
     shape, last = walker.shape, network.items[-1] if network.items else None
-    if shape is None or last is None:
+    if shape is None or last is None or (walker.vague and walker.scope.collector.failed):
         return
     if not shape.flat:
-        message = f"`{network.name.text}` ends with a map of {shape}, but must end with a vector"
+        size = "" if walker.vague else f" of {shape}"
+        message = f"`{network.name.text}` ends with a map{size}, but must end with a vector"
         walker.scope.collector.report("E207", last.span, message, help="add `flatten` and a layer `FC -> classes`")
     elif walker.data is not None and not walker.vague and shape.channels != walker.data.classes:
         classes = f"{walker.data.classes} {'classes' if walker.data.task == 'classification' else 'targets'}"

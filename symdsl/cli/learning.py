@@ -14,7 +14,7 @@ import attrs
 import rich_click as click
 
 from symdsl.cli.networks import load
-from symdsl.cli.options import PATH, device_option, json_option, seed_numbers, set_option, spec_argument
+from symdsl.cli.options import PATH, device_option, json_option, seed_numbers, set_option
 from symdsl.cli.runs import run_view
 from symdsl.cli.terminal import INTERRUPTED, deliver, fail
 from symdsl.diagnostics import RunError
@@ -30,10 +30,11 @@ if TYPE_CHECKING:
 class _Request:
     """What `search` and `map` are asked to do, one attribute per option."""
 
-    spec: Path
+    spec: Path | None
     device: str
     out: Path | None
     resume: Path | None
+    weights_from: Path | None
     settings: dict[str, Override]
     seed: int | None
     seeds: int | tuple[int, ...] | None
@@ -50,6 +51,14 @@ class _Request:
 
     def check(self) -> None:
         """Refuses options that exclude each other, or need each other."""
+        if self.spec is None and self.resume is None:
+            raise click.UsageError("give a SPEC, or a run to go on with by `--resume`")
+        if self.spec is None and self.overrides:
+            raise click.UsageError(
+                "a run goes on as it was started: leave `--set` and `--seed` out, or give its SPEC too"
+            )
+        if self.weights_from and (self.resume or self.several):
+            raise click.UsageError("`--from` starts one new run: leave `--resume` and `--seeds` out")
         if self.out and self.resume:
             raise click.UsageError("`--out` and `--resume` exclude each other: a resumed run stays in its folder")
         if self.seed is not None and isinstance(self.seeds, tuple):
@@ -69,17 +78,23 @@ class _Request:
 
     def resumption(self, command: str, folder: Path) -> str:
         """The command that goes on with an interrupted run."""
-        settings = [word for one in self.overrides.values() for word in ("--set", f"{one.key}={one.value}")]
         device = ["--device", self.device] if self.device != "auto" else []
-        return shlex.join(["symdsl", command, str(self.spec), *settings, *device, "--resume", str(folder)])
+        return shlex.join(["symdsl", command, *device, "--resume", str(folder)])
 
 
 def _search_options(command: Callable[..., None]) -> Callable[..., None]:
     options = (
-        spec_argument,
+        click.argument("spec", type=PATH, required=False),
         device_option,
         click.option("--out", type=PATH, help="Folder of the run, new or empty; by default a new one under runs/."),
-        click.option("--resume", type=PATH, help="Go on with the unfinished run in this folder."),
+        click.option("--resume", type=PATH, help="Go on with the unfinished run in this folder; it needs no SPEC."),
+        click.option(
+            "--from",
+            "weights_from",
+            type=PATH,
+            metavar="RUN",
+            help="Start from the weights of this run, finished or not, of the same network.",
+        ),
         set_option,
         click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Use this seed, not the spec's."),
         click.option(
@@ -105,7 +120,7 @@ _OBJECTIVES: dict[str, Objective] = {"search": "laplace", "map": "map"}
 def search(**options: Any) -> None:
     """Train a network, learn its layer types and draw the result.
 
-    Ctrl-C ends a search so that `--resume` can go on with it.
+    Ctrl-C ends a search; `symdsl search --resume RUN` goes on with it.
     """
     _search("search", _Request(**options))
 
@@ -119,7 +134,7 @@ def map(**options: Any) -> None:
 
 def _search(command: str, request: _Request) -> None:
     request.check()
-    spec = load(request.spec, request.overrides, request.quiet)
+    spec = None if request.spec is None else load(request.spec, request.overrides, request.quiet)
     if request.several:
         _search_seeds(command, request, spec)
         return
@@ -133,11 +148,12 @@ def _search(command: str, request: _Request) -> None:
             resume=request.resume,
             objective=_OBJECTIVES[command],
             observer=watcher,
+            weights_from=request.weights_from,
         )
     _show_result(result.folder, request.as_json)
 
 
-def _search_seeds(command: str, request: _Request, spec: Spec) -> None:
+def _search_seeds(command: str, request: _Request, spec: Spec | None) -> None:
     from symdsl import runner
     from symdsl.runs.seeds import PICTURE
 

@@ -50,4 +50,6 @@ def run_view(folder: Path, emit: str) -> bytes:
 
     if SeedsFolder.is_one(folder):
         return SEEDS_VIEWS[emit](SeedsFolder.view(folder))
-    return RUN_VIEWS[emit](RunFolder.view(folder))
+    run = RunFolder.view(folder)
+    run.refuse_damaged()
+    return RUN_VIEWS[emit](run)

@@ -39,13 +39,15 @@ class Network(nn.Module):
 
     Args:
         stages: modules by name; relaxed layers carry the names that precisions are keyed by.
+        reads: channels, rows and columns of an example, which inputs are then checked against.
 
     Raises:
         ValueError: two parameters are the same one; its prior and its curvature would be counted twice.
     """
 
-    def __init__(self, stages: Mapping[str, nn.Module]) -> None:
+    def __init__(self, stages: Mapping[str, nn.Module], reads: tuple[int, int, int] | None = None) -> None:
         super().__init__()
+        self.reads = reads
         self.stages = nn.ModuleDict(stages)
         names: dict[int, str] = {}
         for name, parameter in self.stages.named_parameters(remove_duplicate=False):
@@ -61,7 +63,12 @@ class Network(nn.Module):
         Args:
             x: `[example, channel, row, column]`.
             uses: if given, filled with every use of a parameter tensor, keyed `layer.path.tensor` or `layer.bias`.
+
+        Raises:
+            ValueError: `x` is no batch of examples of the shape that the network reads.
         """
+        if self.reads is not None and x.shape[1:] != self.reads:
+            raise ValueError(_misfit(self.reads, tuple(x.shape)))
         for name, stage in self.stages.items():
             if isinstance(stage, RelaxedLayer) and uses is not None:
                 own: dict[str, Use] = {}
@@ -97,3 +104,10 @@ class Network(nn.Module):
         parameters, wanted = self.tensors(), tuple(keys)
         norms = torch.stack([parameters[key].detach().double().square().sum() for key in wanted]).tolist()
         return dict(zip(wanted, norms, strict=True))
+
+
+def _misfit(reads: tuple[int, ...], found: tuple[int, ...]) -> str:
+    if len(found) != 1 + len(reads):
+        return f"the network expects a batch {['n', *reads]}, got {list(found)}".replace("'", "")
+    expected, got = ("x".join(map(str, shape)) for shape in (reads, found[1:]))
+    return f"the network expects {expected}, got {got}"

@@ -38,6 +38,7 @@ def evaluate(run: str | Path, overrides: Mapping[str, Any] | None = None, device
     target = resolve_device(device)
     folder = RunFolder.view(run)
     result = folder.read_result()
+    folder.refuse_damaged()
     spec = load(folder.path / "spec.sym", dict(overrides or {}))
     net = learned_network(folder, spec).to(target)
     test = data_room.load(spec).test

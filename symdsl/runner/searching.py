@@ -25,7 +25,9 @@ from symdsl.progress import Silent
 from symdsl.runner.device import describe, resolve_device
 from symdsl.runner.learner import Learner, starting_precisions, stated_precisions
 from symdsl.runner.report import describe_run
+from symdsl.runner.resuming import Weights, losses, spec_to_resume
 from symdsl.runs import RunFolder
+from symdsl.runs.folder import GRAPH, SPEC, WEIGHTS
 from symdsl.spec import Spec, parse
 
 Objective = Literal["laplace", "map"]
@@ -73,51 +75,58 @@ class Result:
 
 
 def search(
-    spec: Spec,
+    spec: Spec | None = None,
     device: str = "auto",
     out: str | Path | None = None,
     resume: str | Path | None = None,
     seed: int | None = None,
     objective: Objective = "laplace",
     observer: Silent | None = None,
+    weights_from: str | Path | None = None,
 ) -> Result:
     """Trains a spec's network, learns its priors by the Laplace evidence, and writes the run folder.
 
     Args:
-        spec: what to learn.
+        spec: what to learn; a run that is resumed knows its own.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         out: folder of a new run; `runs/<spec>/<time>-<hash>` when left out.
-        resume: folder of an unfinished run of the same spec, to go on with instead.
+        resume: folder of an unfinished run to go on with instead, of the same spec if one is given. Of a finished one,
+            what was lost or damaged since is written again.
         seed: replaces the spec's own.
         objective: `laplace` learns the priors; `map` leaves them, the baseline.
         observer: is told of every epoch.
+        weights_from: folder of a run, finished or not, of a network with the same parameters: a new run starts from its
+            weights, and from nothing else of it.
 
     Raises:
+        ValueError: there is neither a spec nor a run to resume, or arguments exclude each other.
         RunError: data, device or folder cannot be used; one line says what to do.
         NumericalError: the numbers went wrong twice.
         KeyboardInterrupt: after the run folder was left in a state that `resume` takes up.
     """
     if objective not in ("laplace", "map"):
         raise ValueError(f'`objective` (="{objective}") must be "laplace" or "map"')
-    if seed is not None:
+    if resume is not None and (out is not None or weights_from is not None):
+        raise ValueError("`resume` goes on with a run as it is: leave `out` and `weights_from` out")
+    if spec is None and (resume is None or seed is not None):
+        raise ValueError("`spec` can be left out only to resume a run with its own seed")
+    if spec is not None and seed is not None:
         spec = attrs.evolve(parse(spec.text(), {"search.seed": seed}, source=spec.name), profile=spec.profile)
     target = resolve_device(device)
+    spec = spec_to_resume(RunFolder.view(resume), spec) if resume is not None else spec
+    assert spec is not None, "a spec or a run to resume is given"
+    weights = None if weights_from is None else Weights.of(weights_from)
     dataset = data_room.load(spec)
     with _open(spec, out, resume) as folder, _status_kept(folder):
         run = _Run(spec, dataset, target, folder, objective, observer or Silent())
-        run.prepare(resumed=resume is not None)
+        run.prepare(resume is not None, weights)
         return run.finish()
 
 
 def _open(spec: Spec, out: str | Path | None, resume: str | Path | None) -> RunFolder:
-    if resume is None:
-        digest = content_hash(spec.graph())
-        return RunFolder.create(out or runs.default_folder(spec.name, datetime.now(UTC), digest))
-    folder = RunFolder.resume(resume)
-    if folder.read_text("spec.sym") != spec.text():
-        folder.close()
-        raise RunError(f"{resume}: was started from another spec; resume it with {Path(resume) / 'spec.sym'}")
-    return folder
+    if resume is not None:
+        return RunFolder.resume(resume)
+    return RunFolder.create(out or runs.default_folder(spec.name, datetime.now(UTC), content_hash(spec.graph())))
 
 
 @contextlib.contextmanager
@@ -163,18 +172,17 @@ class _Run:
         precisions = _STARTS[objective](spec.facts)
         self.learner = Learner(lowering.compile(spec, seed).to(device), spec.facts, dataset, seed, precisions)
 
-    def prepare(self, resumed: bool) -> None:
+    def prepare(self, resumed: bool, weights: Weights | None = None) -> None:
         """Writes what is known before the first epoch, or takes up the last checkpoint."""
-        if resumed:
-            self._restore()
-            self.folder.set_status("running", datetime.now(UTC))
-        else:
-            self._begin()
+        notes = self._restore() if resumed else self._begin(weights)
         self.observer.started(self.folder.path, self.spec.facts.search.epochs, self.learner.epoch)
-        if self.dataset.room.reason:
-            self.observer.note(self.dataset.room.reason)
+        for note in (*notes, self.dataset.room.reason):
+            if note:
+                self.observer.note(note)
 
-    def _begin(self) -> None:
+    def _begin(self, weights: Weights | None) -> list[str]:
+        if weights is not None:
+            weights.give_to(self.learner.net)
         self.folder.begin(
             spec=self.spec.name,
             seed=self.learner.seed,
@@ -183,12 +191,19 @@ class _Run:
             dataset=data_room.fingerprint(self.dataset),
             now=datetime.now(UTC),
             profile=self.spec.profile.name if self.spec.profile else None,
+            weights_from=None if weights is None else str(weights.run),
         )
-        self.folder.write_text("spec.sym", self.spec.text())
-        self.folder.write_json("graph.json", to_json(self.spec.graph()))
+        self._write_spec()
         self._save()
+        return [] if weights is None else [f"starts from the weights of {weights.run}, after its epoch {weights.epoch}"]
 
-    def _restore(self) -> None:
+    def _write_spec(self) -> None:
+        self.folder.write_text(SPEC, self.spec.text())
+        self.folder.write_json(GRAPH, to_json(self.spec.graph()))
+        self.folder.seal(SPEC, GRAPH)
+
+    def _restore(self) -> list[str]:
+        """Takes up the last checkpoint, and tells of what was lost since the run was left."""
         state, content = self.folder.load_checkpoint()
         if state["objective"] != self.objective:
             command = {"laplace": "search", "map": "map"}[state["objective"]]
@@ -196,6 +211,11 @@ class _Run:
         if self.folder.read_info()["dataset"] != data_room.fingerprint(self.dataset):
             raise RunError(f"{self.folder.path}: the data are not those the run was started with")
         self._take_up(state, content)
+        notes = losses(self.folder, self.learner.epoch)
+        if {SPEC, GRAPH} & {*self.folder.damaged(), *self.folder.missing()}:
+            self._write_spec()
+        self.folder.set_status("running", datetime.now(UTC))
+        return notes
 
     def _take_up(self, state: dict[str, Any], content: bytes) -> None:
         try:
@@ -306,7 +326,8 @@ class _Run:
 
     def _write_result(self, content: dict[str, Any]) -> None:
         weights = {key: parameter.detach().cpu() for key, parameter in self.learner.parameters.items()}
-        self.folder.write_bytes("model.safetensors", save_tensors(weights))
+        self.folder.write_bytes(WEIGHTS, save_tensors(weights))
+        self.folder.seal(WEIGHTS)
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
         self.folder.write_text("learned.sym", self.spec.pruned(kept))
         self.folder.write_json("result.json", content)

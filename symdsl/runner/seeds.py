@@ -19,9 +19,10 @@ from symdsl.progress import Observers, Silent
 from symdsl.runner.searching import Objective
 from symdsl.runner.tasks import Children, Task, side_by_side
 from symdsl.runs import SeedsFolder
+from symdsl.runs.folder import SPEC
 from symdsl.runs.schema import MOST_SEEDS
 from symdsl.runs.seeds import PICTURE, TABLE, Seed
-from symdsl.spec import Spec
+from symdsl.spec import Spec, parse
 
 USUAL_SEEDS = 5
 """How many seeds there are unless told."""
@@ -51,7 +52,7 @@ class SeedsResult:
 
 
 def search_seeds(
-    spec: Spec,
+    spec: Spec | None = None,
     seeds: int | Sequence[int] | None = None,
     device: str = "auto",
     out: str | Path | None = None,
@@ -65,7 +66,7 @@ def search_seeds(
     A seed that fails is taken down and the others go on.
 
     Args:
-        spec: what to learn.
+        spec: what to learn; a search that is resumed knows its own.
         seeds: the seeds, or how many, counted up from the spec's own; by default five, or those of a folder to resume.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         out: the folder, new or empty; `runs/<spec>/<time>-<hash>-seeds` when left out.
@@ -81,6 +82,8 @@ def search_seeds(
     """
     if jobs < 1:
         raise ValueError(f"`jobs` (={jobs}) must be at least 1")
+    if spec is None:
+        spec = _own_spec(resume)
     usual = () if resume else range(spec.facts.search.seed, spec.facts.search.seed + USUAL_SEEDS)
     numbers = usual if seeds is None else numbered(seeds, spec.facts.search.seed)
     with _opened(spec, tuple(numbers), out, resume, objective) as folder, watch or Observers() as watcher:
@@ -125,6 +128,13 @@ def _opened(
     default = runs.default_folder(spec.name, datetime.now(UTC), content_hash(spec.graph()))
     path = default.with_name(f"{default.name}-seeds") if out is None else Path(out)
     return SeedsFolder.create(path, spec.name, spec.text(), objective, numbers)
+
+
+def _own_spec(resume: str | Path | None) -> Spec:
+    if resume is None:
+        raise ValueError("`spec` can be left out only to resume a search with its own")
+    folder = SeedsFolder.view(Path(resume))
+    return attrs.evolve(parse(folder.read_spec(), source=str(folder.path / SPEC)), name=folder.spec)
 
 
 def _task(folder: SeedsFolder, seed: Seed, spec: Spec, device: str, objective: Objective) -> Task:

@@ -6,7 +6,6 @@ a crash between two renames leaves a state beside the tensors of another epoch, 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ import attrs
 from symdsl.diagnostics import RunError
 from symdsl.runs.files import (
     SCHEMA,
+    checksum,
     draft,
     epoch_of,
     finite,
@@ -80,6 +80,15 @@ def load(folder: Path) -> tuple[dict[str, Any], bytes]:
     raise RunError(f"{folder}: no checkpoint was written yet; start a new run")
 
 
+def newest_is_damaged(folder: Path) -> bool:
+    """Whether the newest checkpoint of a folder is there, but not whole.
+
+    A state takes its name after its tensors and gives it up before them, so no crash leaves one without them.
+    """
+    newest = _newest(folder)
+    return (folder / STATES[0]).exists() and (newest is None or newest.state_name != STATES[0])
+
+
 def _keep_previous(folder: Path) -> None:
     newest = _newest(folder)
     if newest is None:
@@ -103,7 +112,7 @@ def _newest(folder: Path) -> Checkpoint | None:
 def _read_tensors(path: Path) -> tuple[str, bytes] | None:
     """Checksum and content, or None where there is no such file."""
     content = read_if_there(path)
-    return None if content is None else (_sum(content), content)
+    return None if content is None else (checksum(content), content)
 
 
 def _read_state(path: Path) -> tuple[str, dict[str, Any]] | None:
@@ -125,13 +134,9 @@ def _read_state(path: Path) -> tuple[str, dict[str, Any]] | None:
 def _document(state: Mapping[str, Any], tensors: bytes) -> bytes:
     epoch_of(state)
     read_back = json.loads(json.dumps(finite(state), allow_nan=False))
-    sums = {"tensors": _sum(tensors), "state": _sum_json(read_back)}
+    sums = {"tensors": checksum(tensors), "state": _sum_json(read_back)}
     return json.dumps({"schema": SCHEMA, "sha256": sums, "state": read_back}).encode()
 
 
 def _sum_json(value: Any) -> str:
-    return _sum(json.dumps(value, sort_keys=True).encode())
-
-
-def _sum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
+    return checksum(json.dumps(value, sort_keys=True).encode())

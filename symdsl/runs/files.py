@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import math
 import os
@@ -96,6 +97,11 @@ def read_if_there(path: Path) -> bytes | None:
         RunError: it cannot be read.
     """
     return read(path) if path.exists() else None
+
+
+def checksum(content: bytes) -> str:
+    """SHA-256 of some bytes, in hex."""
+    return hashlib.sha256(content).hexdigest()
 
 
 def read_json(path: Path) -> dict[str, Any]:

@@ -16,10 +16,21 @@ from typing import IO, Any, Self
 
 from symdsl.diagnostics import RunError
 from symdsl.runs import checkpoint, metrics
-from symdsl.runs.files import SCHEMA, finite, is_draft, names_the_file, read, read_json, write_atomic
+from symdsl.runs.files import (
+    SCHEMA,
+    checksum,
+    finite,
+    is_draft,
+    names_the_file,
+    read,
+    read_if_there,
+    read_json,
+    write_atomic,
+)
 from symdsl.runs.schema import Status, check_result, check_status
 
 LOCK, RUN, RESULT, METRICS, SEEDS = ".lock", "run.json", "result.json", "metrics.jsonl", "seeds.json"
+SPEC, GRAPH, WEIGHTS = "spec.sym", "graph.json", "model.safetensors"
 PACKAGES = ("symdsl", "torch", "torchvision", "numpy", "networkx", "scikit-learn", "safetensors")
 
 ENDINGS: dict[Status, str] = {
@@ -84,7 +95,7 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str]) -> Self:
-        """Locks the folder of a run that did not finish.
+        """Locks the folder of a run that did not finish, or that has lost its result, weights, graph or spec since.
 
         Raises:
             RunError: the path is not a run folder, its run is finished, or it is in use.
@@ -92,8 +103,8 @@ class RunFolder:
         folder = cls.view(path).path
         run = cls(folder, locked(folder))
         with run._closed_on_error():
-            if run.status == "finished":
-                raise RunError(f"{folder}: this run is finished, there is nothing to resume")
+            if run.status == "finished" and not run._lost():
+                raise RunError(f"{folder}: this run is finished, there is nothing to resume; {run.new_run_advice()}")
         return run
 
     @classmethod
@@ -145,6 +156,57 @@ class RunFolder:
         """`write_bytes` of indented JSON; numbers that are not finite become null."""
         self.write_text(name, json.dumps(finite(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
+    def seal(self, *names: str) -> None:
+        """Records the checksums of files of the folder in `run.json`.
+
+        Raises:
+            RunError: a file is missing, or `run.json` cannot be written.
+        """
+        info = self.read_info()
+        sums = {name: checksum(read(self._writable / name)) for name in names}
+        self.write_json(RUN, info | {"sha256": _sums(info) | sums})
+
+    def is_as_sealed(self, name: str, content: bytes) -> bool:
+        """Whether a file of the folder held this content when its checksum was recorded."""
+        return _sums(self.read_info()).get(name) == checksum(content)
+
+    def damaged(self) -> list[str]:
+        """Names of the files that are there, but not as they were when their checksums were recorded."""
+        sums, found = _sums(self.read_info()), []
+        for name, expected in sums.items():
+            content = read_if_there(self.path / name)
+            if content is not None and checksum(content) != expected:
+                found.append(name)
+        return found
+
+    def missing(self) -> list[str]:
+        """Names of the files whose checksums were recorded, but that are not there."""
+        return [name for name in _sums(self.read_info()) if not (self.path / name).exists()]
+
+    def refuse_damaged(self, *names: str) -> None:
+        """Compares files with their checksums, all of them if none is named.
+
+        Raises:
+            RunError: one of them is damaged.
+        """
+        for name in (one for one in self.damaged() if not names or one in names):
+            advice = (
+                "resuming the run writes it again" if name != SPEC else f"it must be as it was; {self.new_run_advice()}"
+            )
+            raise RunError(f"{self.path / name}: damaged or edited, its checksum is not that in {RUN}; {advice}")
+
+    def new_run_advice(self) -> str:
+        """How another spec can be trained from what this run has learned."""
+        return f"`symdsl search SPEC --from {self.path}` starts a new run from its weights"
+
+    def _lost(self) -> bool:
+        """Whether the result of a finished run, or a file with a checksum, is not there or not whole."""
+        try:
+            self.read_result()
+        except RunError:
+            return True
+        return bool(self.damaged() or self.missing())
+
     def read_text(self, name: str) -> str:
         """The text of one file of the folder.
 
@@ -166,6 +228,7 @@ class RunFolder:
         dataset: str,
         now: datetime,
         profile: str | None = None,
+        weights_from: str | None = None,
     ) -> None:
         """Writes `run.json` of a run that starts now.
 
@@ -177,6 +240,7 @@ class RunFolder:
             dataset: fingerprint of the data.
             now: the time, with a zone.
             profile: name of the profile that was set, if one was.
+            weights_from: folder of the run whose weights it starts from, if it does.
 
         Raises:
             RunError: it cannot be written.
@@ -188,6 +252,7 @@ class RunFolder:
             "device": device,
             "command": list(command),
             "dataset": dataset,
+            "weights_from": weights_from,
         }
         times = {"started": _stamp(now), "updated": _stamp(now)}
         self.write_json(RUN, {"schema": SCHEMA, "status": "running", **told, **times, "versions": versions()})
@@ -262,6 +327,15 @@ class RunFolder:
         """
         metrics.truncate(self._writable / METRICS, epoch)
 
+    def lost_metrics(self, epoch: int) -> list[int]:
+        """The epochs up to this one of which `metrics.jsonl` has no line.
+
+        Raises:
+            RunError: the file is damaged.
+        """
+        there = {record["epoch"] for record in self.read_metrics()}
+        return [one for one in range(1, epoch + 1) if one not in there]
+
     def save_checkpoint(self, state: Mapping[str, Any], tensors: bytes) -> None:
         """Replaces the checkpoint and keeps the previous one; no error or crash leaves the folder without one.
 
@@ -283,6 +357,10 @@ class RunFolder:
         """
         return checkpoint.load(self.path)
 
+    def lacks_newest_checkpoint(self) -> bool:
+        """Whether the newest checkpoint is damaged, so that `load_checkpoint` gives the one before."""
+        return checkpoint.newest_is_damaged(self.path)
+
     @property
     def _writable(self) -> Path:
         if self._lock is None:
@@ -296,6 +374,11 @@ class RunFolder:
         except BaseException:
             self.close()
             raise
+
+
+def _sums(info: Mapping[str, Any]) -> dict[str, str]:
+    """The checksums that `run.json` holds, by file; none where an earlier version wrote it."""
+    return dict(info.get("sha256", {}))
 
 
 def _make(folder: Path) -> None:

@@ -12,12 +12,12 @@ from typing import IO, Any, Literal, Self
 import attrs
 
 from symdsl.diagnostics import RunError
-from symdsl.runs.files import SCHEMA, finite, names_the_file, read, read_json, write_atomic
-from symdsl.runs.folder import LOCK, RUN, SEEDS, RunFolder, in_use, locked
+from symdsl.runs.files import SCHEMA, checksum, finite, names_the_file, read, read_json, write_atomic
+from symdsl.runs.folder import LOCK, RUN, SEEDS, SPEC, RunFolder, in_use, locked
 from symdsl.runs.schema import Status
 from symdsl.runs.summary import summary
 
-SPEC, TABLE, PICTURE = "spec.sym", "seeds.txt", "architecture.svg"
+TABLE, PICTURE = "seeds.txt", "architecture.svg"
 
 
 @attrs.frozen
@@ -78,7 +78,8 @@ class SeedsFolder:
             raise RunError(f"{path}: holds runs of several seeds; `--resume {path}` goes on with them")
         if held:
             raise RunError(f"{path}: is not empty (it holds {held[0]}); give a folder that is new or empty")
-        folder = cls(path, {"spec": spec, "objective": objective}, [Seed(seed) for seed in seeds], locked(path))
+        head = {"spec": spec, "objective": objective, "sha256": {SPEC: checksum(text.encode())}}
+        folder = cls(path, head, [Seed(seed) for seed in seeds], locked(path))
         write_atomic(path / SPEC, text.encode())
         folder.write()
         return folder
@@ -91,8 +92,8 @@ class SeedsFolder:
             RunError: it is no such folder, in use, or of another spec or objective.
         """
         folder = cls.view(path)
-        if read(path / SPEC).decode(errors="replace") != text:
-            raise RunError(f"{path}: was started from another spec; resume it with {path / SPEC}")
+        if folder.read_spec() != text:
+            raise RunError(f"{path}: was started from another spec; `--resume {path}` without one goes on with its own")
         if folder._head["objective"] != objective:
             command = {"laplace": "search", "map": "map"}[folder._head["objective"]]
             raise RunError(f"{path}: was started with `symdsl {command}`; resume it with that")
@@ -109,7 +110,7 @@ class SeedsFolder:
         """
         content = read_json(path / SEEDS)
         try:
-            head = {key: content[key] for key in ("spec", "objective")}
+            head = {key: content[key] for key in ("spec", "objective")} | {"sha256": content.get("sha256", {})}
             seeds = [Seed(one["seed"], one["status"], one["reason"]) for one in content["seeds"]]
         except (KeyError, TypeError) as error:
             raise RunError(f"{path / SEEDS}: damaged, {error} is missing") from error
@@ -131,6 +132,22 @@ class SeedsFolder:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    @property
+    def spec(self) -> str:
+        """Name of the spec."""
+        return str(self._head["spec"])
+
+    def read_spec(self) -> str:
+        """The text of the spec that all seeds run, but for the seed.
+
+        Raises:
+            RunError: it is missing, or not as it was when the search began.
+        """
+        content = read(self.path / SPEC)
+        if self._head["sha256"].get(SPEC, checksum(content)) != checksum(content):
+            raise RunError(f"{self.path / SPEC}: damaged or edited, its checksum is not that in {SEEDS}")
+        return content.decode(errors="replace")
 
     def run(self, seed: Seed) -> Path:
         """The run folder of a seed."""

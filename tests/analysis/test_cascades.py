@@ -158,3 +158,17 @@ def test_ten_mistakes_are_ten_diagnostics() -> None:
     found = check(BAD / "ten.sym")
     assert [one.span.line for one in found] == [2, 4, 8, 9, 10, 11, 13, 17, 18, 22]
     assert {one.severity for one in found} == {"error"}
+
+
+@pytest.mark.parametrize("source", ['arrays("missing.npz")', 'images("missing") |> resize(8)'])
+@pytest.mark.parametrize("end", ["flatten\nlayer h: FC -> classes", "pool mean\nlayer h: FC -> classes", "pool max"])
+def test_nothing_follows_from_data_that_are_not_there(source: str, end: str) -> None:
+    text = f"data {source}\nnetwork n {{\ninput image(channels, 8, 8)\nlayer: CONV(3) -> channels\n{end}\n}}"
+    assert codes(text) == ["E601"]
+
+
+def test_a_library_that_ends_with_a_map_is_told_without_a_size_that_is_not_known(tmp_path: Path) -> None:
+    path = tmp_path / "part.sym"
+    path.write_text("network part(width) {\n  input image(channels, 8, 8)\n  pool mean\n}\n")
+    (only,) = (one for one in check(path) if one.severity == "error")
+    assert only.message == "`part` ends with a map, but must end with a vector"

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import tracemalloc
+import zipfile
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from analysis.specs import NETWORK, codes
+from symdsl.analysis.arrays import MOST_LABELS
 from symdsl.diagnostics import SpecError
 from symdsl.spec import parse
 
@@ -134,3 +139,78 @@ def test_damaged_and_missing_files(tmp_path: Path) -> None:
     assert codes(text(tmp_path)) == ["E601"]
     np.save(tmp_path / "one.npy", np.zeros(3))
     assert codes(text(tmp_path / "one.npy")) == ["E601"]
+
+
+MEBIBYTE = 2**20
+
+
+def peak(text: str) -> int:
+    """Bytes that are held at a time while a text is checked."""
+    codes(text)
+    tracemalloc.start()
+    codes(text)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return most
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small file of more labels than are read."""
+    path, count = tmp_path_factory.mktemp("many") / "a.npz", MOST_LABELS // 8 + 1
+    images, labels = np.zeros((count, 1, 1), np.uint8), np.zeros(count, np.int64)
+    np.savez_compressed(path, x_train=images, y_train=labels, x_test=images[:2], y_test=labels[:2])
+    return path
+
+
+def test_labels_that_take_too_much_are_not_read(many: Path) -> None:
+    assert many.stat().st_size < MEBIBYTE
+    with pytest.raises(SpecError, match=r"E601\].*`y_train` holds 4,194,305 labels as int64, more than 32 MiB"):
+        parse(text(many, shape=(1, 1, 1)))
+    assert peak(text(many, shape=(1, 1, 1))) < 16 * MEBIBYTE
+
+
+def rewritten(path: Path, compression: int = zipfile.ZIP_DEFLATED, **changed: bytes) -> Path:
+    """A usable file, with other bytes for some of what it holds, or more of it."""
+    with zipfile.ZipFile(save(path)) as old, zipfile.ZipFile(path / "b.npz", "w", compression) as new:
+        held = {name: old.read(name) for name in old.namelist()}
+        for name, content in {**held, **{f"{name}.npy": content for name, content in changed.items()}}.items():
+            new.writestr(name, content)
+    return path / "b.npz"
+
+
+def test_a_header_that_never_ends_is_not_read(tmp_path: Path) -> None:
+    length = 64 * MEBIBYTE
+    endless = b"\x93NUMPY\x02\x00" + length.to_bytes(4, "little") + bytes(length)
+    assert codes(text(rewritten(tmp_path))) == []
+    path = rewritten(tmp_path, x_train=endless)
+    assert codes(text(path)) == ["E601"]
+    assert peak(text(path)) < 16 * MEBIBYTE
+
+
+def test_a_table_of_contents_that_never_ends_is_not_read(tmp_path: Path) -> None:
+    path = rewritten(tmp_path, **{f"{number:0>1000}": b"" for number in range(1_200)})
+    assert codes(text(path)) == ["E601"]
+
+
+@pytest.mark.parametrize("compression", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_archives_that_may_unpack_slowly_are_not_read(tmp_path: Path, compression: int) -> None:
+    with pytest.raises(SpecError, match=r"E601\].*`x_train` is compressed in a way that numpy does not use"):
+        parse(text(rewritten(tmp_path, compression)))
+
+
+def test_devices_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.npz")
+    for path in (tmp_path / "pipe.npz", Path("/dev/zero")):
+        with pytest.raises(SpecError, match=rf"E601\].*`{path}` is a device, not a file"):
+            parse(text(path))
+    with pytest.raises(SpecError, match=rf"E601\].*`{tmp_path}` is a folder, not a file"):
+        parse(text(tmp_path))
+
+
+def test_a_pipe_among_images_is_not_read(tmp_path: Path) -> None:
+    for part, name in product(("train", "test"), "ab"):
+        (tmp_path / part / name).mkdir(parents=True)
+        os.mkfifo(tmp_path / part / name / "1.png")
+    with pytest.raises(SpecError, match=r"E601\].*cannot read the image .*: it is a folder or a device"):
+        parse(f'data images("{tmp_path}")\n{REGRESSION.format(1, 3, 5)}')

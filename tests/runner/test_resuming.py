@@ -1,0 +1,185 @@
+"""What a run takes over from an earlier one, and what it says of files that were damaged or lost."""
+
+import json
+
+import pytest
+from safetensors.torch import load, load_file
+
+from runner.test_search import Interrupting, Listening, timeless
+from symdsl import runner
+from symdsl.diagnostics import RunError
+from symdsl.runs import RunFolder
+
+
+def flip(path, place=-1):
+    """Flips a bit of a file."""
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(bytes(content))
+
+
+@pytest.fixture
+def broken(small, tmp_path):
+    """A run that was interrupted after its third epoch."""
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(small(), device="cpu", out=tmp_path / "run", observer=Interrupting(3))
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def finished(small, tmp_path):
+    """A finished run."""
+    return runner.search(small(), device="cpu", out=tmp_path / "run").folder
+
+
+def resumed(run, spec=None, **options):
+    """What is said while a run is resumed."""
+    listening = Listening()
+    runner.search(spec, device="cpu", resume=run, observer=listening, **options)
+    return listening.notes
+
+
+def test_a_run_goes_on_without_its_spec(small, broken, tmp_path):
+    assert resumed(broken) == []
+    runner.search(small(), device="cpu", out=tmp_path / "whole")
+    assert timeless(broken) == timeless(tmp_path / "whole")
+
+
+def test_a_spec_is_left_out_only_to_resume(small, broken, tmp_path):
+    with pytest.raises(ValueError, match="`spec` can be left out only to resume a run with its own seed"):
+        runner.search(out=tmp_path / "new")
+    with pytest.raises(ValueError, match="with its own seed"):
+        runner.search(resume=broken, seed=3)
+    with pytest.raises(ValueError, match="leave `out` and `weights_from` out"):
+        runner.search(small(), resume=broken, weights_from=broken)
+
+
+@pytest.mark.parametrize("name", ["spec.sym", "graph.json", "model.safetensors"])
+def test_what_evaluates_a_run_names_the_file_that_is_damaged(finished, name):
+    flip(finished / name)
+    with pytest.raises(RunError, match=rf"run/{name}: damaged or edited, its checksum is not that in run.json"):
+        runner.evaluate(finished, device="cpu")
+
+
+def test_every_byte_of_the_weights_counts(finished):
+    for place in (0, 100, -200, -1):
+        flip(finished / "model.safetensors", place)
+        assert RunFolder.view(finished).damaged() == ["model.safetensors"]
+        flip(finished / "model.safetensors", place)
+    RunFolder.view(finished).refuse_damaged()
+
+
+@pytest.mark.parametrize("change", [("relu", "tanh"), ("epochs = 4", "epochs = 9"), ("batch = 16\n", "")])
+def test_a_run_whose_spec_was_edited_does_not_go_on(broken, change):
+    kept = broken / "spec.sym"
+    text = kept.read_text()
+    assert change[0] in text
+    kept.write_text(text.replace(*change))
+    message = (
+        r"run/spec.sym: damaged or edited, .* it must be as it was; `symdsl search SPEC --from .*run` starts a new"
+    )
+    with pytest.raises(RunError, match=message):
+        runner.search(device="cpu", resume=broken)
+    assert len((broken / "metrics.jsonl").read_text().splitlines()) == 3
+
+
+def test_the_spec_it_was_started_from_mends_a_run(small, broken, tmp_path):
+    (broken / "spec.sym").write_bytes(b"\xff nothing")
+    with pytest.raises(RunError, match=r"run/spec.sym: damaged or edited"):
+        runner.search(small(search__epochs=9), device="cpu", resume=broken)
+    assert resumed(broken, small()) == [f"{broken / 'spec.sym'} was damaged; it is written again"]
+    assert (broken / "spec.sym").read_text() == small().text()
+    RunFolder.view(broken).refuse_damaged()
+
+
+def test_a_missing_spec_is_said_to_be_missing(small, broken):
+    (broken / "spec.sym").unlink()
+    with pytest.raises(RunError, match=r"run/spec.sym: cannot be read: No such file"):
+        runner.search(device="cpu", resume=broken)
+    assert resumed(broken, small()) == [f"{broken / 'spec.sym'} was missing; it is written again"]
+
+
+def test_another_spec_is_told_both_ways_on(small, broken):
+    ways = r"`--resume .*run` without a spec goes on with its own, `symdsl search SPEC --from .*run` starts a new run"
+    with pytest.raises(RunError, match=f"run: was started from another spec; {ways}"):
+        runner.search(small(search__epochs=9), device="cpu", resume=broken)
+
+
+@pytest.mark.parametrize("settings", [{}, {"search__rescale": True}])
+def test_a_lost_result_is_written_again(small, tmp_path, settings):
+    run = runner.search(small(**settings), device="cpu", out=tmp_path / "run").folder
+    before = timeless(run)
+    for name in ("result.json", "model.safetensors"):
+        (run / name).unlink()
+        assert "the run was finished; its result is written again" in resumed(run)
+        assert timeless(run) == before
+    flip(run / "model.safetensors")
+    assert resumed(run)[0] == f"{run / 'model.safetensors'} was damaged; it is written again"
+    assert timeless(run) == before
+    with pytest.raises(RunError, match="this run is finished, there is nothing to resume; `symdsl search SPEC --from"):
+        runner.search(device="cpu", resume=run)
+
+
+def test_lost_metrics_are_told(small, broken):
+    metrics = broken / "metrics.jsonl"
+    kept = metrics.read_bytes()
+    metrics.write_bytes(kept[: len(kept) // 2])
+    assert resumed(broken) == ["metrics.jsonl has lost the metrics of epochs 2 to 3"]
+    assert [json.loads(line)["epoch"] for line in metrics.read_text().splitlines()] == [1, 4]
+
+
+def test_a_checkpoint_that_is_damaged_is_told(small, broken, tmp_path):
+    flip(broken / "checkpoint.safetensors")
+    assert resumed(broken) == ["the newest checkpoint is damaged; going on from the one before, after epoch 2"]
+    runner.search(small(), device="cpu", out=tmp_path / "whole")
+    assert timeless(broken) == timeless(tmp_path / "whole")
+
+
+def test_a_new_run_starts_from_the_weights_of_another(small, finished, tmp_path):
+    listening = Listening()
+    spec = small(search__epochs=2, search__seed=9)
+    new = runner.search(spec, device="cpu", out=tmp_path / "new", weights_from=finished, observer=listening).folder
+    assert listening.notes[0] == f"starts from the weights of {finished}, after its epoch 4"
+    info = json.loads((new / "run.json").read_text())
+    assert (info["weights_from"], info["status"]) == (str(finished), "finished")
+    plain = runner.search(spec, device="cpu", out=tmp_path / "plain").folder
+    assert (plain / "model.safetensors").read_bytes() != (new / "model.safetensors").read_bytes()
+
+
+def test_the_first_checkpoint_of_a_new_run_has_the_weights_it_starts_from(small, finished, tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(small(), device="cpu", out=tmp_path / "new", weights_from=finished, observer=Interrupting(1))
+    (tmp_path / "new" / "checkpoint.json").unlink()  # what is left is the one before the first epoch
+    state, content = RunFolder.view(tmp_path / "new").load_checkpoint()
+    assert state["epoch"] == 0
+    for key, tensor in load_file(finished / "model.safetensors").items():
+        assert load(content)[f"parameter/{key}"].equal(tensor)
+
+
+def test_a_run_from_weights_goes_on_like_an_uninterrupted_one(small, broken, tmp_path):
+    for folder, observer in (("whole", None), ("again", Interrupting(2))):
+        try:
+            runner.search(small(), device="cpu", out=tmp_path / folder, weights_from=broken, observer=observer)
+        except KeyboardInterrupt:
+            assert folder == "again"
+    assert resumed(tmp_path / "again") == []
+    assert timeless(tmp_path / "again") == timeless(tmp_path / "whole")
+
+
+def test_weights_of_another_network_are_refused(small, finished, tmp_path):
+    from symdsl.spec import parse
+
+    text = small().text()
+    wide = parse(text.replace("-> 2 |>", "-> 5 |>"))
+    less = parse(text.replace("layer l2: F-FC + CONV(3)", "layer l2: CONV(3)"))
+    more = parse(text.replace("layer l2: F-FC + CONV(3)", "layer l2: F-FC + CONV(3) + FC"))
+    for spec, message in (
+        (wide, r"`l1.F-FC.w1` is \[2, 1, 16\] there, but \[5, 1, 16\] here"),
+        (less, r"this network has no `l2.F-FC.w1`"),
+        (more, r"that of the run has no `l2.FC.w`"),
+    ):
+        with pytest.raises(RunError, match=f"run: its weights do not fit: {message}"):
+            runner.search(spec, device="cpu", out=tmp_path / message[:6], weights_from=finished)
+    flip(finished / "model.safetensors")
+    with pytest.raises(RunError, match=r"model.safetensors: damaged or edited"):
+        runner.search(small(), device="cpu", out=tmp_path / "new", weights_from=finished)
