@@ -7,10 +7,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from symdsl.analysis.drafts import LayerDraft
 from symdsl.analysis.facts import FactorSize, Layer, Lift, Network, Node, Search
-from symdsl.analysis.kinds import KINDS, K
 from symdsl.analysis.names import Scope
 from symdsl.diagnostics import Collector, Span
 from symdsl.groups import GROUPS, QUARTER_TURNS
+from symdsl.kinds import KINDS, K
 from symdsl.language import ast
 
 _MOST_PARAMETERS = 10**10

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from analysis.specs import framed
-from symdsl.analysis.kinds import KINDS, K
 from symdsl.diagnostics import Diagnostic
+from symdsl.kinds import KINDS, K
 from symdsl.spec import parse
 
 WITH_KERNEL = sorted(name for name, kind in KINDS.built_in.items() if K in kind.signature.parameters)

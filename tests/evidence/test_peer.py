@@ -32,9 +32,8 @@ def double() -> Any:
 
 def theirs(net: nn.Module, data: Examples, precision: Tensor) -> Any:
     """Their Kronecker-factored Laplace approximation with all columns of the Gauss-Newton matrix."""
-    from laplace.curvature import CurvlinopsGGN
-
     from laplace import Laplace
+    from laplace.curvature import CurvlinopsGGN
 
     likelihood = "regression" if data.y.is_floating_point() else "classification"
     found = Laplace(
