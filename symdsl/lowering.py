@@ -51,7 +51,7 @@ def build(nodes: tuple[facts.Node, ...], seed: int) -> nn.Network:
         if isinstance(node, facts.Layer):
             incoming = node.activations
         elif isinstance(node, facts.Input):
-            reads = _grid(node.out_shape)
+            reads = node.out_shape.grid
     return nn.Network(stages, reads)
 
 

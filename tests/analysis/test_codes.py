@@ -31,7 +31,7 @@ def test_the_examples_have_what_they_say(code: str, tmp_path: Path, monkeypatch:
 
 def test_every_code_in_the_sources_is_documented_and_the_other_way_round() -> None:
     package = Path(symdsl.__file__).parent
-    sources = [path for part in ("language", "analysis") for path in (package / part).rglob("*.py")]
+    sources = [path for part in ("language", "analysis", "kinds") for path in (package / part).rglob("*.py")]
     text = "".join(path.read_text(encoding="utf-8") for path in sources if path.name != "codes.py")
     assert set(re.findall(r'"([EW]\d{3})"', text)) == set(CODES)
 
