@@ -15,9 +15,7 @@ from symdsl.analysis.library import check_library, is_library
 from symdsl.analysis.names import exhausted
 from symdsl.analysis.overrides import Override, apply_overrides
 from symdsl.analysis.profiles import KEY, Applied, Profile, apply, check_keys, choose, profiles_of
-from symdsl.analysis.pruning import pruned_program
 from symdsl.diagnostics import Collector, Diagnostic
-from symdsl.highlight import html
 from symdsl.language import ast
 from symdsl.language.imports import inline, read_file
 from symdsl.language.printer import print_program
@@ -56,6 +54,8 @@ class Spec:
         return DrawnGraph(build(self.facts))
 
     def _repr_html_(self) -> str:
+        from symdsl.highlight import html
+
         return html(self.text())
 
     def _repr_markdown_(self) -> str:
@@ -70,6 +70,8 @@ class Spec:
         Raises:
             ValueError: if a layer or candidate of that name does not exist, or none would be left.
         """
+        from symdsl.analysis.pruning import pruned_program
+
         return print_program(pruned_program(self.program, self.facts, keep))
 
 

@@ -8,10 +8,8 @@ from typing import cast
 
 import attrs
 
-from symdsl.analysis.arrays import outline_of_arrays
 from symdsl.analysis.expressions import given
 from symdsl.analysis.facts import Data, Step
-from symdsl.analysis.images import outline_of_images
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
 from symdsl.catalog.data import SOURCES, TRANSFORMS, Arguments, BadDataError, MisfitError, Outline
@@ -32,10 +30,19 @@ class DataFacts:
     outline: Outline
 
 
-_READERS: dict[str, Callable[[Arguments], Outline]] = {
-    "arrays": lambda arguments: outline_of_arrays(str(arguments["path"]), str(arguments["task"])),
-    "images": lambda arguments: outline_of_images(str(arguments["path"]), str(arguments["colour"])),
-}
+def _arrays(arguments: Arguments) -> Outline:
+    from symdsl.analysis.arrays import outline_of_arrays
+
+    return outline_of_arrays(str(arguments["path"]), str(arguments["task"]))
+
+
+def _images(arguments: Arguments) -> Outline:
+    from symdsl.analysis.images import outline_of_images
+
+    return outline_of_images(str(arguments["path"]), str(arguments["colour"]))
+
+
+_READERS: dict[str, Callable[[Arguments], Outline]] = {"arrays": _arrays, "images": _images}
 """How to find out about sources of which only their files say what they hold."""
 
 _SOURCE_SIGNATURES = {name: source.signature for name, source in SOURCES.items()}

@@ -7,19 +7,22 @@ import os
 import rich_click as click
 
 from symdsl import __version__
-from symdsl.cli import learning, networks, runs, specs
 from symdsl.cli.terminal import Commands
 
-_IN_THE_ORDER_OF_THE_WORK = (
-    *(specs.new, specs.check, specs.fmt, specs.explain, networks.data, networks.compile),
-    *(learning.search, learning.map, runs.show, runs.eval, specs.lsp),
-)
+_IN_THE_ORDER_OF_THE_WORK = {
+    **dict.fromkeys(("new", "check", "fmt", "explain"), "specs"),
+    **dict.fromkeys(("data", "compile"), "networks"),
+    **dict.fromkeys(("search", "map"), "learning"),
+    **dict.fromkeys(("show", "eval"), "runs"),
+    "lsp": "specs",
+}
+"""The module of each command, which is imported when the command is asked for."""
 
 _SPINS = "3000"
 """How often a thread of GNU OpenMP looks for work before it sleeps, for its own 300,000."""
 
 
-@click.group(cls=Commands, commands=_IN_THE_ORDER_OF_THE_WORK, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, modules=_IN_THE_ORDER_OF_THE_WORK, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(version)s")
 def main() -> None:
     """Learn from training data which structure each layer of a network wants.

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from symdsl.runs.schema import MOST_SEEDS
-
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
 
@@ -23,6 +21,8 @@ def device_name(ctx: click.Context, param: click.Parameter, value: str | None) -
 
 def settings_by_key(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Override]:
     """What is to be set, by key; of two for one key the later counts."""
+    if not values:
+        return {}
     from symdsl.analysis.overrides import Override
 
     try:
@@ -47,6 +47,8 @@ def seed_numbers(ctx: click.Context, param: click.Parameter, value: str | None) 
     """How many seeds, or which."""
     if value is None:
         return None
+    from symdsl.runs.schema import MOST_SEEDS
+
     if not re.fullmatch(r"\d{1,19}(,\d{1,19})*,?", value):
         raise click.BadParameter(f"`{value}` must be a number of seeds, or seeds separated by commas", ctx, param)
     numbers = tuple(int(one) for one in value.split(",") if one)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -20,9 +21,21 @@ SPEC_WRONG, FAILED, INTERRUPTED = 1, 3, 130
 class Commands(click.RichGroup):
     """The group of all commands, and the one place where an exception becomes a line and an exit status."""
 
+    def __init__(self, modules: Mapping[str, str], **settings: Any) -> None:
+        """Commands by name, each with the module of this package that has it."""
+        super().__init__(**settings)
+        self._modules = modules
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         """In the order they were given in, not of the alphabet."""
-        return list(self.commands)
+        return list(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """A command, of which only its own module is imported."""
+        if cmd_name not in self._modules:
+            return None
+        command: click.Command = getattr(import_module(f"symdsl.cli.{self._modules[cmd_name]}"), cmd_name)
+        return command
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; exits with the status that belongs to what went wrong, if anything does."""

@@ -12,7 +12,6 @@ from lark.exceptions import UnexpectedInput
 from symdsl.diagnostics import Collector
 from symdsl.language import ast
 from symdsl.language.builder import build
-from symdsl.language.recovery import mend
 from symdsl.language.tables import stored
 from symdsl.language.words import Allowance, MalformedError, read_comments, read_words
 
@@ -70,6 +69,8 @@ def _tree(tokens: list[Token], text: str, start: str, source: str, collector: Co
     try:
         return _parsed(tokens, start)
     except UnexpectedInput:
+        from symdsl.language.recovery import mend  # what is right needs no mending
+
         mended = mend(_grammar(), tokens, text, start, source, collector)
         return None if mended is None else _parsed(mended, start)
 

@@ -48,11 +48,17 @@ def _mark(text: str) -> str:
     return f"lark {lark.__version__}, {hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _with_numbers(value: Any) -> Any:
-    """JSON values with the keys that JSON made texts of numbers as numbers again."""
-    if isinstance(value, dict):
-        return {int(key) if key.isdecimal() else key: _with_numbers(one) for key, one in value.items()}
-    return [_with_numbers(one) for one in value] if isinstance(value, list) else value
+def _with_numbers(tables: dict[str, Any]) -> dict[str, Any]:
+    """The tables with the keys that JSON made texts of numbers as numbers again."""
+    data = tables["data"]
+    parser = data["parser"]["parser"]
+    parser |= {"tokens": _by_number(parser["tokens"])}
+    parser |= {"states": {int(state): _by_number(actions) for state, actions in parser["states"].items()}}
+    return {"data": data, "memo": _by_number(tables["memo"])}
+
+
+def _by_number(table: dict[str, Any]) -> dict[int, Any]:
+    return {int(key): value for key, value in table.items()}
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ class Weights:
             RunError: it has other parameters, or of other shapes.
         """
         own = net.tensors()
-        for key in [*(key for key in own if key not in self.tensors), *(key for key in self.tensors if key not in own)]:
+        for key in sorted(own.keys() ^ self.tensors.keys()):
             lacks = "this network" if key in self.tensors else "that of the run"
             raise RunError(f"{self.run}: its weights do not fit: {lacks} has no `{key}`")
         for key, parameter in own.items():

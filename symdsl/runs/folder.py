@@ -9,7 +9,6 @@ import platform
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -54,6 +53,8 @@ def default_folder(spec_name: str, now: datetime, digest: str) -> Path:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages a result may depend on; packages that are not installed are left out."""
+    from importlib import metadata  # takes a moment, and only runs that begin ask for it
+
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):

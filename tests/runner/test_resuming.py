@@ -1,6 +1,7 @@
 """What a run takes over from an earlier one, and what it says of files that were damaged or lost."""
 
 import json
+import math
 
 import pytest
 from safetensors.torch import load, load_file
@@ -8,6 +9,7 @@ from safetensors.torch import load, load_file
 from runner.test_search import Interrupting, Listening, timeless
 from symdsl import runner
 from symdsl.diagnostics import RunError
+from symdsl.runner import searching
 from symdsl.runs import RunFolder
 
 
@@ -16,6 +18,12 @@ def flip(path, place=-1):
     content = bytearray(path.read_bytes())
     content[place] ^= 1
     path.write_bytes(bytes(content))
+
+
+@pytest.fixture(autouse=True)
+def every_epoch(monkeypatch):
+    """Checkpoints after every epoch, however long they take."""
+    monkeypatch.setattr(searching, "_SAVING_SHARE", math.inf)
 
 
 @pytest.fixture
