@@ -18,7 +18,6 @@ from symdsl.analysis.profiles import KEY, Applied, Profile, apply, check_keys, c
 from symdsl.diagnostics import Collector, Diagnostic
 from symdsl.language import ast
 from symdsl.language.imports import inline, read_file
-from symdsl.language.printer import print_program
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -44,6 +43,8 @@ class Spec:
 
     def text(self) -> str:
         """A text that says the same on its own: imports inlined, overrides applied."""
+        from symdsl.language.printer import print_program
+
         return print_program(self.program)
 
     def graph(self) -> nx.DiGraph[str]:
@@ -71,6 +72,7 @@ class Spec:
             ValueError: if a layer or candidate of that name does not exist, or none would be left.
         """
         from symdsl.analysis.pruning import pruned_program
+        from symdsl.language.printer import print_program
 
         return print_program(pruned_program(self.program, self.facts, keep))
 

@@ -140,7 +140,7 @@ def test_threads_soon_sleep_unless_told_how_to_wait(
         (["search", "tiny.sym", "--device", "cuda:x"], "must be auto, cpu, cuda or cuda:n"),
         (["search", "tiny.sym", "--seed", "-1"], "--seed"),
         (["search", "tiny.sym", "--out", "a", "--resume", "b"], "exclude each other"),
-        (["search"], "give a SPEC, or a run to go on with by `--resume`"),
+        (["search"], "Missing argument 'SPEC': only `--resume RUN` needs none"),
         (["map", "--resume", "b", "--set", "width=3"], "leave `--set` and `--seed` out, or give its SPEC too"),
         (["search", "--resume", "b", "--seed", "3"], "leave `--set` and `--seed` out, or give its SPEC too"),
         (["search", "tiny.sym", "--from", "a", "--resume", "b"], "leave `--resume` and `--seeds` out"),

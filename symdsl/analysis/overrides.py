@@ -14,7 +14,6 @@ from symdsl.catalog.signatures import Parameter, Quoted, Signature
 from symdsl.diagnostics import Collector, Span, suggest
 from symdsl.language import ast
 from symdsl.language.parser import parse_expression
-from symdsl.language.printer import expression
 
 SOURCE = "--set"
 
@@ -44,7 +43,7 @@ class Override:
         """
         if isinstance(value, Override):
             return value
-        text = value if isinstance(value, str) else expression(_literal(value))
+        text = value if isinstance(value, str) else _expression(value)
         return cls(key, text, _in_one_line(f"{key}={text}"), number)
 
     @classmethod
@@ -85,6 +84,12 @@ class Override:
 
 def _in_one_line(written: str) -> str:
     return written.replace("\n", " ")
+
+
+def _expression(value: object) -> str:
+    from symdsl.language.printer import expression
+
+    return expression(_literal(value))
 
 
 def _literal(value: object) -> ast.Expression:

@@ -12,7 +12,6 @@ from symdsl.analysis.names import exhausted, gaps_of, hidden, report_too_many, r
 from symdsl.analysis.overrides import Override, Slot, apply_overrides, find_slot, make_known
 from symdsl.diagnostics import Collector, suggest
 from symdsl.language import ast
-from symdsl.language.printer import expression
 
 KEY = "profile"
 """The key of the override that sets a profile."""
@@ -81,11 +80,15 @@ class Applied:
         """What the profile changed; only what has no errors can be asked."""
         if self.chosen is None:
             return None
+        from symdsl.language.printer import expression
+
         changes = (Change(one.name.text, _text(slot), expression(one.value)) for one, slot in self.filled)
         return Profile(self.chosen.name.text, tuple(one for one in changes if one.before != one.after))
 
 
 def _text(slot: Slot) -> str:
+    from symdsl.language.printer import expression
+
     return slot.default if slot.old is None else expression(slot.old)
 
 

@@ -52,7 +52,7 @@ class _Request:
     def check(self) -> None:
         """Refuses options that exclude each other, or need each other."""
         if self.spec is None and self.resume is None:
-            raise click.UsageError("give a SPEC, or a run to go on with by `--resume`")
+            raise click.UsageError("Missing argument 'SPEC': only `--resume RUN` needs none")
         if self.spec is None and self.overrides:
             raise click.UsageError(
                 "a run goes on as it was started: leave `--set` and `--seed` out, or give its SPEC too"

@@ -12,8 +12,6 @@ from typing import Any, NoReturn
 import rich_click as click
 
 from symdsl.diagnostics import Diagnostic, NumericalError, RunError, SpecError, render_text, wants_colour
-from symdsl.progress import discard_unwritable
-from symdsl.views import BINARY
 
 SPEC_WRONG, FAILED, INTERRUPTED = 1, 3, 130
 
@@ -47,13 +45,19 @@ class Commands(click.RichGroup):
         except (RunError, NumericalError) as error:
             fail(str(error))
         except BrokenPipeError:
-            discard_unwritable(sys.stdout)  # whoever read the pipe has seen enough
+            _discard_output()  # whoever read the pipe has seen enough
         except OSError as error:
-            discard_unwritable(sys.stdout)
+            _discard_output()
             fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
         except KeyboardInterrupt:
             click.echo("interrupted", err=True)
             sys.exit(INTERRUPTED)
+
+
+def _discard_output() -> None:
+    from symdsl.progress import discard_unwritable
+
+    discard_unwritable(sys.stdout)
 
 
 def tell(diagnostics: Sequence[Diagnostic]) -> None:
@@ -77,6 +81,8 @@ def fail(reason: str) -> NoReturn:
 
 def deliver(content: bytes, emit: str, output: Path | None) -> None:
     """Print a view, or save it; a picture is kept off the terminal."""
+    from symdsl.views import BINARY
+
     if output is not None:
         output.write_bytes(content)
     elif emit in BINARY and sys.stdout.isatty():
