@@ -163,6 +163,7 @@ def test_create_says_why_a_folder_cannot_be_written(tmp_path, monkeypatch):
 
 
 def test_finished_run_is_never_overwritten(run):
+    run.write_json("result.json", result())
     run.set_status("finished", LATER)
     run.close()
     before = files(run.path)
@@ -171,6 +172,35 @@ def test_finished_run_is_never_overwritten(run):
     with pytest.raises(RunError, match="this run is finished, there is nothing to resume"):
         RunFolder.resume(run.path)
     assert files(run.path) == before
+
+
+@pytest.mark.parametrize("loss", ["result.json", "sealed.txt"])
+def test_finished_run_that_lost_something_can_be_resumed(run, loss):
+    run.write_json("result.json", result())
+    run.write_text("sealed.txt", "as it was")
+    run.seal("sealed.txt")
+    run.set_status("finished", LATER)
+    run.close()
+    (run.path / loss).unlink()
+    RunFolder.resume(run.path).close()
+
+
+def test_sealed_files_are_known_again(run):
+    run.write_text("a.txt", "one")
+    run.write_text("b.txt", "two")
+    run.seal("a.txt")
+    run.seal("b.txt")
+    assert (run.damaged(), run.missing()) == ([], [])
+    assert run.is_as_sealed("a.txt", b"one")
+    assert not run.is_as_sealed("a.txt", b"two")
+    run.write_text("a.txt", "three")
+    (run.path / "b.txt").unlink()
+    assert (run.damaged(), run.missing()) == (["a.txt"], ["b.txt"])
+    with pytest.raises(RunError, match=r"a.txt: damaged or edited, its checksum is not that in run.json"):
+        run.refuse_damaged()
+    run.refuse_damaged("b.txt")
+    run.seal("a.txt")
+    assert run.damaged() == []
 
 
 ENDINGS = [("running", "ended without a word"), ("interrupted", "was interrupted"), ("failed", "failed")]
@@ -394,6 +424,7 @@ def test_begin_tells_how_to_repeat_the_run(run):
         "device": "cpu",
         "command": ["symdsl", "search"],
         "dataset": "abc",
+        "weights_from": None,
         "started": "2026-03-04T05:06:07Z",
         "updated": "2026-03-04T05:06:07Z",
     }
