@@ -191,7 +191,7 @@ def test_seeds_that_make_no_sense(quick, tmp_path, given, message):
         search_seeds(quick, 2, out=tmp_path, jobs=0)
 
 
-def test_a_folder_is_used_for_one_search_only(quick, tmp_path):
+def test_a_folder_is_used_for_one_search_only(small, quick, tmp_path):
     with SeedsFolder.create(tmp_path / "all", quick.name, quick.text(), "laplace", [1]):
         with pytest.raises(RunError, match=r"holds runs of several seeds; `--resume .*` goes on with them"):
             search_seeds(quick, [1], out=tmp_path / "all")
@@ -199,9 +199,17 @@ def test_a_folder_is_used_for_one_search_only(quick, tmp_path):
             search_seeds(quick, resume=tmp_path / "all")
     with pytest.raises(RunError, match="was started with `symdsl search`; resume it with that"):
         search_seeds(quick, resume=tmp_path / "all", objective="map")
-    (tmp_path / "all" / "spec.sym").write_text("another")
-    with pytest.raises(RunError, match="was started from another spec"):
-        search_seeds(quick, resume=tmp_path / "all")
+    another = small(search__epochs=7)
+    with pytest.raises(
+        RunError, match="was started from another spec; `--resume .*all` without one goes on with its own"
+    ):
+        search_seeds(another, resume=tmp_path / "all")
+    with pytest.raises(ValueError, match="`spec` can be left out only to resume"):
+        search_seeds(out=tmp_path / "new")
+    (tmp_path / "all" / "spec.sym").write_text(another.text())
+    for given in (None, quick, another):
+        with pytest.raises(RunError, match=r"all/spec.sym: damaged or edited, its checksum is not that in seeds.json"):
+            search_seeds(given, resume=tmp_path / "all")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes").touch()
     with pytest.raises(RunError, match=r"is not empty \(it holds notes\)"):
