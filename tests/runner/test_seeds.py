@@ -201,7 +201,7 @@ def test_a_folder_is_used_for_one_search_only(small, quick, tmp_path):
         search_seeds(quick, resume=tmp_path / "all", objective="map")
     another = small(search__epochs=7)
     with pytest.raises(
-        RunError, match="was started from another spec; `--resume .*all` without one goes on with its own"
+        RunError, match=r"was started from another spec; `--resume .*all` without one goes on with its own"
     ):
         search_seeds(another, resume=tmp_path / "all")
     with pytest.raises(ValueError, match="`spec` can be left out only to resume"):
