@@ -221,8 +221,8 @@ def test_burn_in_ends_early_once_the_network_fits(small, tmp_path):
 def test_test_data_decide_nothing(small, tmp_path, monkeypatch):
     honest = data.load
 
-    def scrambled(spec):
-        dataset = honest(spec)
+    def scrambled(spec, watch):
+        dataset = honest(spec, watch=watch)
         return data.Dataset(dataset.train, data.Examples(dataset.test.x.flip(0), dataset.test.y), dataset.task)
 
     runner.search(small(), device="cpu", out=tmp_path / "a")
