@@ -93,7 +93,7 @@ def test_labels_beyond_those_learned_are_one_clear_line(tmp_path):
         np.savez(tmp_path / f"{name}.npz", **arrays, y_train=np.arange(6) % classes, y_test=np.arange(6) % classes)
     text = SPEC.format(path="", outputs="classes").replace('images("")', f'arrays("{tmp_path / "few.npz"}")')
     runner.search(parse(text, {"search.epochs": 1}), device="cpu", out=tmp_path / "run", objective="map")
-    with pytest.raises(RunError, match="^the data hold the label 2, but the run has learned 2 classes$"):
+    with pytest.raises(RunError, match=r"^the data hold the label 2, but the run has learned 2 classes$"):
         accuracy(tmp_path / "run", tmp_path / "many.npz")
 
 

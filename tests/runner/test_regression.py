@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from symdsl import data, runner
-from symdsl.curvature.likelihood import Gaussian
 from symdsl.data import Preprocessing
 from symdsl.data.preprocessing import Statistics
 from symdsl.diagnostics import RunError
+from symdsl.evidence.loss import Gaussian
 from symdsl.progress import Silent
 from symdsl.runner.metrics import evaluate_outputs, explained, noise_std
 from symdsl.spec import parse
