@@ -32,7 +32,7 @@ class Statistics:
     def standardized(self, values: Tensor) -> Tensor:
         """Values `[example, channel, ...]` less the mean, over the standard deviation, in float32."""
         mean, std = (self._column(one, values).float() for one in (self.mean, self.std))
-        return (values - mean) / std
+        return (values.float() - mean) / std
 
     def restored(self, values: Tensor) -> Tensor:
         """The inverse of `standardized`, in float64."""

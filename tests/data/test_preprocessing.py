@@ -22,10 +22,10 @@ def noise(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-def saved(path: Path, scale: float, same: float = 3.0) -> Data:
+def saved(path: Path, scale: float) -> Data:
     """Arrays whose training part has its own scale, and whose test part is always the same."""
-    x, y = noise(40, 2, 4, 5).numpy() * scale + scale, noise(40, 2, seed=1).numpy() * [scale, 1] - [5 * scale, 5]
-    np.savez(path, x_train=x, y_train=y, x_test=x[:9] / scale * same, y_test=y[:9] / scale * same)
+    x, y = noise(40, 2, 4, 5).numpy() + 1, noise(40, 2, seed=1).numpy() - 5
+    np.savez(path, x_train=scale * x, y_train=y * [scale, 1], x_test=x[:9], y_test=y[:9])
     source = step("arrays", path=str(path), task="auto")
     steps = step("standardize", what="images"), step("standardize", what="targets")
     return facts(source, *steps, shape=(2, 4, 5), classes=2, task="regression")
