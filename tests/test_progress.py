@@ -126,7 +126,7 @@ def test_a_bar_goes_over_the_data_before_it_goes_over_the_epochs(monkeypatch: py
         bar.loading("reading images", 4000, 4000)
     assert re.search(r"reading images.*4000/4000", stream.getvalue())
     load(bar)
-    assert re.search(r"training[^\n]*\b0/2\b", stream.getvalue())
+    assert re.search(r"training[^\n]*m0/2", stream.getvalue())
 
 
 def watch_two(stream: io.StringIO) -> None:
