@@ -49,7 +49,7 @@ def finished(run: Path) -> tuple[Network, Examples, dict[str, float]]:
     spec, folder = symdsl.load(run / "spec.sym"), RunFolder.view(run)
     learned = [line["precisions"] for line in folder.read_metrics() if line.get("precisions")]
     precisions = dict(learned[-1]) if learned else stated_precisions(spec.facts)
-    return learned_network(folder, spec), symdsl.data.load(spec).train, precisions
+    return learned_network(folder), symdsl.data.load(spec).train, precisions
 
 
 def untrain(net: Network, initial: Network) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
 Metrics = Mapping[str, Any]
 
 _EVIDENCE = "neg_log_evidence_per_example"
-_COLUMNS = (("loss", "loss"), ("accuracy", "accuracy"), (_EVIDENCE, "-log evidence/example"))
+PAUSE = 5.0
+"""Seconds between plain lines about the loading of data."""
+
+_COLUMNS = (("loss", "loss"), ("accuracy", "accuracy"), ("r2", "R²"), (_EVIDENCE, "-log evidence/example"))
 
 
 class Silent:
@@ -37,6 +41,9 @@ class Silent:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the display, whatever ended the search."""
+
+    def loading(self, what: str, done: int, total: int) -> None:
+        """The data are being read or transformed; `done` of `total` examples are, none where that is unknown."""
 
     def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
         """The search begins, or goes on after `resumed_from` epochs of `epochs`."""
@@ -61,6 +68,13 @@ class Lines(Silent):
         self._stream = stream
         self._lead = f"{title}: " if title else ""
         self._epochs = 0
+        self._spoke_at = time.monotonic()
+
+    def loading(self, what: str, done: int, total: int) -> None:
+        """Print how far it is, every few seconds."""
+        if time.monotonic() - self._spoke_at >= PAUSE:
+            self._spoke_at = time.monotonic()
+            self.note(f"{what}: {done:,} of {total:,}" if total else what)
 
     def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
         """Name the run folder, and the epoch a resumed run goes on from."""
@@ -91,11 +105,15 @@ class Row(Silent):
         self._progress = display
         self._task = self._progress.add_task(f"{self._lead}starting", total=None, figures="")
 
+    def loading(self, what: str, done: int, total: int) -> None:
+        """Advance the bar over the examples."""
+        self._progress.update(self._task, total=total or None, completed=done, description=f"{self._lead}{what}")
+
     def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
         """Set the bar to the epochs that are done already."""
         super().started(folder, epochs, resumed_from)
         self.note(f"run folder {folder}")
-        self._progress.update(self._task, total=epochs, completed=resumed_from, description=f"{self._lead}training")
+        self._progress.reset(self._task, total=epochs, completed=resumed_from, description=f"{self._lead}training")
 
     def epoch(self, metrics: Metrics) -> None:
         """Advance the bar; from the first evidence on, the phase is the search for structure."""

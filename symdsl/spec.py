@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from symdsl.analysis.analyse import analyse
-from symdsl.analysis.facts import Facts
+from symdsl.analysis.analyse import analyse, data_facts
+from symdsl.analysis.facts import Data, Facts
 from symdsl.analysis.library import check_library, is_library
 from symdsl.analysis.names import exhausted
 from symdsl.analysis.overrides import Override, apply_overrides
@@ -91,6 +91,29 @@ def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spe
     collector = Collector()
     program = read_file(Path(path), str(path), collector)
     return _checked(program, Path(path).stem, overrides, collector)
+
+
+def load_data(path: str | Path, overrides: Mapping[str, object] | None = None) -> Data:
+    """What a spec file says about its data; whether its network fits them is not asked.
+
+    Args:
+        path: the file.
+        overrides: as in `load`.
+
+    Raises:
+        SpecError: carrying every diagnostic about the data.
+    """
+    collector = Collector()
+    program = read_file(Path(path), str(path), collector)
+    found = None
+    if program is not None:
+        given, profiles = _given(overrides), profiles_of(program, collector)
+        found = data_facts(
+            apply(program, choose(program, profiles, given, collector), given, collector).program, collector
+        )
+    collector.raise_errors()
+    assert found is not None, "without facts there is an error"
+    return found
 
 
 def check(path: str | Path, overrides: Mapping[str, object] | None = None) -> tuple[Diagnostic, ...]:

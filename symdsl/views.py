@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 from symdsl.diagnostics import RunError
 
 if TYPE_CHECKING:
-    import networkx as nx
-
     from symdsl.render import Format
     from symdsl.runs import RunFolder, SeedsFolder
     from symdsl.spec import Spec
@@ -80,18 +78,9 @@ def _run_picture(format: Format) -> Callable[[RunFolder], bytes]:
     def view(run: RunFolder) -> bytes:
         from symdsl.render import architecture
 
-        return architecture(_graph(run), run.read_result(), format)
+        return architecture(run.read_graph(), run.read_result(), format)
 
     return view
-
-
-def _graph(run: RunFolder) -> nx.DiGraph[str]:
-    from symdsl.graph import from_json
-
-    try:
-        return from_json(json.loads(run.read_text("graph.json")))
-    except ValueError as error:
-        raise RunError(f"{run.path / 'graph.json'}: damaged, {error}") from error
 
 
 def _seeds_table(folder: SeedsFolder) -> bytes:
@@ -112,7 +101,7 @@ def _seeds_picture(format: Format) -> Callable[[SeedsFolder], bytes]:
         finished = folder.finished()
         if not finished:
             raise RunError(f"{folder.path}: no seed is finished, there is nothing to draw yet")
-        return mean_architecture(_graph(RunFolder.view(folder.run(finished[0]))), folder.content(), format)
+        return mean_architecture(RunFolder.view(folder.run(finished[0])).read_graph(), folder.content(), format)
 
     return view
 

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import pytest
 
+from symdsl import progress
 from symdsl.progress import Bar, Lines, Silent, figures, observer, observers
 
 FOLDER = Path("runs/demo")
@@ -87,6 +89,44 @@ def test_the_bar_gives_the_terminal_back_when_a_search_fails(monkeypatch: pytest
 
 def test_figures_that_are_not_there_are_left_out() -> None:
     assert figures({"loss": 1.0, "accuracy": None}) == "loss 1.0000"
+
+
+def test_a_regression_shows_what_it_explains() -> None:
+    assert figures({"loss": 1.0, "r2": 0.5}) == "loss 1.0000  R² 0.5000"
+
+
+def load(watcher: Silent) -> None:
+    with watcher:
+        watcher.loading("reading images", 10, 4000)
+        watcher.loading("reading images", 4000, 4000)
+        watcher.loading("standardize", 0, 0)
+        watcher.started(FOLDER, 2, 0)
+
+
+def test_a_log_says_how_far_the_data_are_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = io.StringIO()
+    load(Lines(stream, "seed 1"))
+    assert stream.getvalue() == "seed 1: run folder runs/demo\n"
+    monkeypatch.setattr(progress, "PAUSE", 0.0)
+    load(Lines(stream, "seed 1"))
+    assert stream.getvalue().splitlines()[1:] == [
+        "seed 1: reading images: 10 of 4,000",
+        "seed 1: reading images: 4,000 of 4,000",
+        "seed 1: standardize",
+        "seed 1: run folder runs/demo",
+    ]
+
+
+def test_a_bar_goes_over_the_data_before_it_goes_over_the_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "150")
+    stream = Terminal()
+    bar = Bar(stream)
+    with bar:
+        bar.loading("reading images", 4000, 4000)
+    assert re.search(r"reading images.*4000/4000", stream.getvalue())
+    load(bar)
+    assert re.search(r"training[^\n]*m0/2", stream.getvalue())
 
 
 def watch_two(stream: io.StringIO) -> None:

@@ -11,7 +11,7 @@ from symdsl.analysis.checks import check_comments, check_lets, check_network, ch
 from symdsl.analysis.dataset import DataFacts, analyse_data
 from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate
-from symdsl.analysis.facts import Candidate, Facts, Layer, Network, Node, ParameterTensor, Search
+from symdsl.analysis.facts import Candidate, Data, Facts, Layer, Network, Node, ParameterTensor, Search
 from symdsl.analysis.lets import check_unused_lets, settle_lets
 from symdsl.analysis.library import check_templates
 from symdsl.analysis.names import Definitions, Scope, define, hidden, unknown
@@ -65,6 +65,13 @@ def analyse(
     return Facts(name or found.title, data.data, network, search)
 
 
+def data_facts(program: ast.Program, collector: Collector) -> Data | None:
+    """What a program says about its data alone; nothing if something is wrong with them, which is reported."""
+    _, _, dataset = _begun(program, collector, Counter())
+    found = dataset.facts()
+    return None if found is None else found.data
+
+
 @attrs.frozen
 class Findings:
     """What can be said about a program, wrong as it may be.
@@ -103,10 +110,11 @@ class _Examined:
         return tuple(_finished(draft, self.rules) for draft in self.walked.drafts)
 
 
-def _examine(program: ast.Program, collector: Collector, spent: Counter[str]) -> _Examined:
+def _begun(program: ast.Program, collector: Collector, spent: Counter[str]) -> tuple[Definitions, Scope, _Dataset]:
+    """What is defined, what names stand for outside of networks, and the data, which wait to be asked for."""
     definitions = define(program, collector)
     dataset = _Dataset(definitions)
-    scope = Scope(
+    dataset.scope = Scope(
         collector,
         definitions.lets,
         evaluate,
@@ -114,8 +122,12 @@ def _examine(program: ast.Program, collector: Collector, spent: Counter[str]) ->
         spent,
         incomplete=hidden("let", definitions.gaps),
     )
-    dataset.scope = scope
-    settle_lets(scope, definitions.data)
+    settle_lets(dataset.scope, definitions.data)
+    return definitions, dataset.scope, dataset
+
+
+def _examine(program: ast.Program, collector: Collector, spent: Counter[str]) -> _Examined:
+    definitions, scope, dataset = _begun(program, collector, spent)
     data = dataset.facts()
     blocks = Blocks(definitions.blocks, hidden("block", definitions.gaps))
     walked, title = _network(definitions, blocks, scope, data)

@@ -11,12 +11,16 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import attrs
 
+from symdsl.analysis.doubts import doubts_of_labels, doubts_of_shape, doubts_of_targets
 from symdsl.catalog.data import BadDataError, Outline
 from symdsl.language.nearby import nearest
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+_SOME = 1 << 16
+"""Numbers of regression targets that are looked at: checking a spec stays fast."""
 
 NAMES = ("x_train", "y_train", "x_test", "y_test")
 
@@ -83,7 +87,13 @@ def _read(path: Path, task: str) -> Outline:
         channels, height, width = _image(headers["x_train"])
         chosen = _task(headers["y_train"], task)
         outline = Outline(channels, height, width, 1, headers["x_train"].shape[0], headers["x_test"].shape[0], chosen)
-        return attrs.evolve(outline, classes=_classes(archive, headers["y_train"], chosen))
+        doubts = doubts_of_shape(channels, height, width)
+        if chosen == "classification":
+            labels = _labels(archive, headers["y_train"])
+            return attrs.evolve(outline, classes=int(labels.max()) + 1, doubts=(*doubts, *doubts_of_labels(labels)))
+        if task == "auto":  # who writes `task = regression` has thought of it
+            doubts = (*doubts, *doubts_of_targets(_some_targets(archive, headers["y_train"])))
+        return attrs.evolve(outline, classes=_targets(headers["y_train"]), doubts=doubts)
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> Header:
@@ -141,25 +151,38 @@ def _task(header: Header, task: str) -> Literal["classification", "regression"]:
     return "classification" if whole else "regression"
 
 
-def _classes(archive: zipfile.ZipFile, header: Header, task: str) -> int:
-    if len(header.shape) > (1 if task == "classification" else 2):
-        raise BadDataError(f"`y_train` has {len(header.shape)} axes, too many for {task}")
-    if task == "regression":
-        return max(1, header.shape[1]) if len(header.shape) == 2 else 1
-    labels = _labels(archive, header)
-    if labels.min() < 0:
-        raise BadDataError(f"`y_train` holds the label {labels.min()}; classes are numbered from 0")
-    if labels.max() < 1:
-        raise BadDataError("`y_train` holds a single class")
-    return int(labels.max()) + 1
+def _targets(header: Header) -> int:
+    """The number of targets of an example."""
+    if len(header.shape) > 2:
+        raise BadDataError(f"`y_train` has {len(header.shape)} axes, too many for regression")
+    return max(1, header.shape[1]) if len(header.shape) == 2 else 1
 
 
 def _labels(archive: zipfile.ZipFile, header: Header) -> NDArray[Any]:
     from numpy.lib import format
 
+    if len(header.shape) > 1:
+        help = "of labels that are one-hot, save `y.argmax(1)`" if len(header.shape) == 2 else ""
+        raise BadDataError(f"`y_train` has {len(header.shape)} axes, too many for classification", help)
     if math.prod(header.shape) * header.dtype.itemsize > MOST_LABELS:
         held = f"{math.prod(header.shape):,} labels as {header.dtype}"
         raise BadDataError(f"`y_train` holds {held}, more than {MOST_LABELS // 2**20} MiB: save fewer, or as uint8")
     with archive.open("y_train.npy") as file:
         labels: NDArray[Any] = format.read_array(file, allow_pickle=False)
+    if labels.min() < 0:
+        raise BadDataError(f"`y_train` holds the label {labels.min()}; classes are numbered from 0")
+    if labels.max() < 1:
+        raise BadDataError("`y_train` holds a single class")
     return labels
+
+
+def _some_targets(archive: zipfile.ZipFile, header: Header) -> NDArray[Any]:
+    """The targets of the first examples, `[example, target]`; none where they are not stored one after the other."""
+    import numpy as np
+
+    columns = _targets(header)
+    examples = 0 if header.columns_first and columns > 1 else min(header.shape[0], _SOME // columns)
+    with archive.open("y_train.npy") as file:
+        read_header(file, archive.getinfo("y_train.npy").file_size)
+        content = file.read(examples * columns * header.dtype.itemsize)
+    return np.frombuffer(content, header.dtype).reshape(examples, columns)

@@ -424,6 +424,30 @@ _TABLE = (
         "input image(1, 8, 8)\nlayer l1: CONV(11) -> 4\nflatten\nlayer h: FC -> classes",
         "input image(1, 8, 8)\nlayer l1: CONV(7) -> 4\nflatten\nlayer h: FC -> classes",
     ),
+    Code(
+        "W110",
+        "classes without examples",
+        "Labels are numbers of classes, counted from 0, so that the largest label says how many classes there are. "
+        "Some of them have no training example: nothing can be learned of them, and the network is too large.",
+        'data arrays("gaps.npz")',
+        'data arrays("mine.npz")',
+    ),
+    Code(
+        "W111",
+        "regression targets that look like classes",
+        "Floats are taken for the targets of a regression, whole numbers for classes. These are floats, but 0.0, 1.0, "
+        "2.0, ..., each many times, or rows of zeros with a single 1. `task = regression` says that they are meant.",
+        'data arrays("one_hot.npz")',
+        'data arrays("one_hot.npz", task = regression)',
+    ),
+    Code(
+        "W112",
+        "images whose channels may come last",
+        "Images are [n, channels, rows, columns], as in PyTorch. These have many channels and very few columns, which "
+        "looks like [n, rows, columns, channels], as other libraries have it: `x.transpose(0, 3, 1, 2)` turns them.",
+        'data arrays("channels_last.npz")\ninput image(8, 8, 1)\nflatten\nlayer h: FC -> classes',
+        'data arrays("mine.npz")\ninput image(1, 8, 8)\nflatten\nlayer h: FC -> classes',
+    ),
 )
 
 CODES: dict[str, Code] = {code.code: code for code in _TABLE}

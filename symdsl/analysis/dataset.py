@@ -13,7 +13,7 @@ from symdsl.analysis.facts import Data, Step
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
 from symdsl.catalog.data import SOURCES, TRANSFORMS, Arguments, BadDataError, MisfitError, Outline
-from symdsl.catalog.signatures import Parameter, Quoted, Signature, Value
+from symdsl.catalog.signatures import Choice, Parameter, Quoted, Signature, Value
 from symdsl.language import ast
 
 
@@ -90,14 +90,14 @@ def trail(data: Data) -> tuple[Outline, ...]:
 
 
 def written(step: Step) -> str:
-    """A step as a spec may have it: a transform with all it is told, a source without what is at its default."""
+    """A step as a spec may have it: a source without what is at its default, a transform without words that are."""
     transform = TRANSFORMS.get(step.name)
     signature = (transform or SOURCES[step.name]).signature
     values = dict(step.arguments)  # without those that have no default and were left out
     given = [
         _written_argument(one, values[one.name])
         for one in signature.parameters
-        if one.name in values and (transform or values[one.name] != one.default)
+        if one.name in values and (values[one.name] != one.default or (transform and not isinstance(one.type, Choice)))
     ]
     return f"{step.name}({', '.join(given)})" if given else step.name
 
@@ -126,6 +126,8 @@ def _outline(source: Step, transforms: Sequence[Step | None], scope: Scope) -> O
     except BadDataError as error:
         scope.collector.report("E601", source.span, str(error), help=error.help)
         return None
+    for doubt in outline.doubts:
+        scope.collector.report(doubt.code, source.span, doubt.message, help=doubt.help)
     first = transforms[0] if transforms else None
     if outline.uneven and (first is None or first.name != "resize"):
         help = "write `|> resize(size)` directly after it, or bring the files to one size"

@@ -11,6 +11,7 @@ from symdsl.analysis.facts import Data, Flatten, Input, Lift, Pool, Project, Sha
 from symdsl.analysis.names import unknown
 from symdsl.analysis.types import bind_partly
 from symdsl.analysis.walker import Walker
+from symdsl.catalog.data import CHANNELS_FIRST, channels_last
 from symdsl.catalog.networks import IMAGE, REDUCTIONS
 from symdsl.diagnostics import Span
 from symdsl.groups import GROUPS, TRIVIAL
@@ -54,10 +55,12 @@ def _check_data(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Non
     delivered = Shape(data.channels, data.height, data.width)
     if shape == delivered:
         return
-    wanted = f"image({delivered.channels}, {delivered.height}, {delivered.width})"
+    wanted = f"write `image({delivered.channels}, {delivered.height}, {delivered.width})`, or change the data"
+    swapped = channels_last(delivered.channels, delivered.height, delivered.width)
+    help = f"it looks as if channels came last: {CHANNELS_FIRST}" if swapped else wanted
     message = f"the network reads images of {shape}, but the data deliver {delivered}"
     notes = [(data.source.span, f"delivers {delivered} after all transforms")]
-    walker.scope.collector.report("E208", call.span, message, help=f"write `{wanted}`, or change the data", notes=notes)
+    walker.scope.collector.report("E208", call.span, message, help=help, notes=notes)
 
 
 def lift(node: ast.Lift, walker: Walker) -> None:

@@ -11,6 +11,7 @@ from symdsl.catalog.signatures import Choice, Parameter, Quoted, Real, Signature
 
 _LARGEST_SIDE = 4096
 _LARGEST_COUNT = 10**9
+_FEW_CHANNELS = 4
 
 QUADRANTS = ("top left", "top right", "bottom left", "bottom right")
 """The quadrants as `label = both` numbers them."""
@@ -34,6 +35,29 @@ class BadDataError(Exception):
 
 
 @attrs.frozen
+class Doubt:
+    """Something about data that can be used, but is hardly meant.
+
+    Attributes:
+        code: of the diagnostic.
+        message: what it is.
+        help: what to do about it.
+    """
+
+    code: str
+    message: str
+    help: str
+
+
+def channels_last(channels: int, height: int, width: int) -> bool:
+    """Whether images of this shape look as if rows, columns and channels were meant, in this order."""
+    return channels > _FEW_CHANNELS >= width and height > _FEW_CHANNELS
+
+
+CHANNELS_FIRST = "turn the images with `x.transpose(0, 3, 1, 2)`: channels come before rows and columns"
+
+
+@attrs.frozen
 class Outline:
     """What is known about a dataset before any of it is read.
 
@@ -47,6 +71,8 @@ class Outline:
         task: what the targets are.
         names: of the classes, in order, where they have any.
         uneven: which file differs from another in size, where one does: only `resize` takes such images.
+        standardized: what a `standardize` step has been applied to.
+        doubts: what is hardly meant.
     """
 
     channels: int
@@ -58,6 +84,8 @@ class Outline:
     task: Literal["classification", "regression"] = "classification"
     names: tuple[str, ...] = ()
     uneven: str = ""
+    standardized: frozenset[str] = frozenset()
+    doubts: tuple[Doubt, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.channels}x{self.height}x{self.width}"
@@ -108,8 +136,21 @@ def _synthetic(arguments: Arguments) -> Outline:
     return Outline(channels, size, size, classes, train, test)
 
 
-def _unchanged(outline: Outline, arguments: Arguments) -> Outline:
-    return outline
+def _standardize(outline: Outline, arguments: Arguments) -> Outline:
+    what = str(arguments.get("what", "images"))
+    if what == "targets" and outline.task != "regression":
+        raise MisfitError("`standardize(targets)` needs real numbers for targets, but these data have classes")
+    if what in outline.standardized:
+        raise MisfitError(f"the {what} are standardized already: keep the last of the two")
+    return attrs.evolve(outline, standardized=outline.standardized | {what})
+
+
+def _rotate(outline: Outline, arguments: Arguments) -> Outline:
+    if arguments.get("label") != "angle":
+        return outline
+    if "targets" in outline.standardized:
+        raise MisfitError("the targets are standardized already, and the angle would replace them: move it in front")
+    return attrs.evolve(outline, task="regression", classes=1, names=())
 
 
 def _square(outline: Outline, size: int) -> Outline:
@@ -272,6 +313,24 @@ _QUADRANTS = Signature(
 )
 _DEGREES = Parameter("degrees", Real(0, 180), about="largest angle in either direction")
 _STEP = Parameter("step", Real(0, 180), 0.0, "angles are whole multiples of it; 0 for any angle")
+_ANGLE = Parameter(
+    "label",
+    Choice(("kept", "angle")),
+    "kept",
+    "`angle` makes it the target of a regression, in degrees and counter-clockwise; `kept` leaves labels as they are",
+)
+_STANDARDIZE = Signature(
+    "standardize",
+    (
+        Parameter(
+            "what",
+            Choice(("images", "targets")),
+            "images",
+            "`images` by channel, or the `targets` of a regression; figures are given in the targets' own units",
+        ),
+    ),
+    "mean 0 and variance 1 over the training examples; what a run is evaluated on is standardized as they were",
+)
 _PIXELS = Parameter("pixels", Whole(0, _LARGEST_SIDE), about="farthest in either direction")
 _SUBSET = Signature(
     "subset",
@@ -294,10 +353,7 @@ _AUGMENT = Signature(
 TRANSFORMS: dict[str, Transform] = {
     transform.signature.name: transform
     for transform in (
-        Transform(
-            Signature("standardize", about="mean 0 and variance 1 in each channel, over the training images"),
-            _unchanged,
-        ),
+        Transform(_STANDARDIZE, _standardize),
         Transform(
             Signature(
                 "resize",
@@ -309,8 +365,10 @@ TRANSFORMS: dict[str, Transform] = {
         Transform(Signature("pad", (_SIZE,), "surrounds images with zeros"), _pad),
         Transform(Signature("crop", (_SIZE,), "keeps the middle of images"), _crop),
         Transform(
-            Signature("rotate", (_DEGREES, _STEP), "turns each image once, by an angle of its own; zeros move in"),
-            _unchanged,
+            Signature(
+                "rotate", (_DEGREES, _STEP, _ANGLE), "turns each image once, by an angle of its own; zeros move in"
+            ),
+            _rotate,
         ),
         Transform(
             Signature("translate", (_PIXELS,), "moves each image once, by a distance of its own; zeros move in"),

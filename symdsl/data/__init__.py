@@ -2,7 +2,8 @@
 
 from symdsl.data.augment import Augmentation
 from symdsl.data.loading import load
+from symdsl.data.preprocessing import Preprocessing
 from symdsl.data.records import Dataset, Examples, fingerprint
 from symdsl.data.report import Inspection, inspect
 
-__all__ = ["Augmentation", "Dataset", "Examples", "Inspection", "fingerprint", "inspect", "load"]
+__all__ = ["Augmentation", "Dataset", "Examples", "Inspection", "Preprocessing", "fingerprint", "inspect", "load"]

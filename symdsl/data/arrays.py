@@ -18,7 +18,7 @@ from torch import Tensor
 
 from symdsl.analysis.arrays import NAMES, read_header
 from symdsl.data.memory import MEMORY, Room
-from symdsl.data.records import Dataset, Examples
+from symdsl.data.records import Dataset, Examples, Watch, unwatched
 from symdsl.diagnostics import RunError
 
 Task = Literal["classification", "regression"]
@@ -30,7 +30,7 @@ _PIECE = 1 << 22
 _UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError)
 
 
-def read_arrays(path: Path, task: Task, room: Room = MEMORY) -> Dataset:
+def read_arrays(path: Path, task: Task, room: Room = MEMORY, watch: Watch = unwatched) -> Dataset:
     """The dataset in an `.npz` file.
 
     `x_*` are images, float or uint8 (then divided by 255), `[example, channel, row, column]` or
@@ -41,6 +41,7 @@ def read_arrays(path: Path, task: Task, room: Room = MEMORY) -> Dataset:
         path: the file.
         task: what `y_*` are.
         room: where the images are kept; they are read a piece at a time.
+        watch: is told of every piece.
 
     Raises:
         RunError: when the file cannot be read, an array is missing or has the wrong type or number of axes.
@@ -53,7 +54,12 @@ def read_arrays(path: Path, task: Task, room: Room = MEMORY) -> Dataset:
                 raise RunError(f"{path}: `{missing}` is missing: the file must hold {held}")
             train, test = (
                 Examples(
-                    _whole(archive, path, f"x_{part}", partial(_images, room=room)),
+                    _whole(
+                        archive,
+                        path,
+                        f"x_{part}",
+                        partial(_images, room=room, tell=partial(watch, f"reading `x_{part}`")),
+                    ),
                     _whole(archive, path, f"y_{part}", _READERS[task]),
                 )
                 for part in ("train", "test")
@@ -122,7 +128,7 @@ def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Arr
     raise RunError(f"{title} cannot be read: it is damaged or holds Python objects")
 
 
-def _images(array: _Array, room: Room) -> Tensor:
+def _images(array: _Array, room: Room, tell: Callable[[int, int], None]) -> Tensor:
     if len(array.shape) not in (3, 4):
         array.refuse(f"has {len(array.shape)} axes, expected [n, c, h, w] or [n, h, w]")
     if array.dtype != np.uint8 and not np.issubdtype(array.dtype, np.floating):
@@ -138,6 +144,7 @@ def _images(array: _Array, room: Room) -> Tensor:
         values = _float32(piece).reshape(len(piece), *x.shape[1:])
         x[done : done + len(piece)] = values / 255 if array.dtype == np.uint8 else values
         done += len(piece)
+        tell(done, len(x))
     return x
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -23,14 +24,14 @@ from symdsl.analysis.images import (
 )
 from symdsl.catalog.data import BadDataError
 from symdsl.data.memory import Room
-from symdsl.data.records import Dataset, Examples, Streams
+from symdsl.data.records import Counted, Dataset, Examples, Streams, Watch
 from symdsl.data.transforms import resized
 from symdsl.diagnostics import RunError
 
 _MODES = {1: "L", 3: "RGB"}
 
 
-def images(data: Data, streams: Streams, room: Room) -> Dataset:
+def images(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """The images of a folder, in [0, 1], in the order of their classes and names.
 
     Where `resize` is the first transform, each image is resized as it is read, so that sizes may be mixed and large
@@ -43,7 +44,8 @@ def images(data: Data, streams: Streams, room: Room) -> Dataset:
     try:
         folder = list_images(Path(str(data.source.argument("path"))).expanduser())
         train, test = folder.labelled(folder.train), folder.labelled(folder.test)
-        reader = _Reader(read_header(train[0][0], colour), colour, _first_size(data), room)
+        header, told = read_header(train[0][0], colour), partial(watch, "reading images")
+        reader = _Reader(header, colour, _first_size(data), room, Counted(told, len(train) + len(test)))
         return Dataset(reader.examples(train), reader.examples(test), "classification")
     except BadDataError as error:
         raise RunError(str(error)) from error
@@ -64,18 +66,21 @@ class _Reader:
         colour: what the spec says about colours.
         size: what they are resized to, if they are.
         room: where they are kept.
+        counted: is told of every image read.
     """
 
     first: Header
     colour: str
     size: int | None
     room: Room
+    counted: Counted
 
     def examples(self, files: Sequence[tuple[str, int]]) -> Examples:
         height, width = (self.first.height, self.first.width) if self.size is None else (self.size, self.size)
         x = self.room.empty(len(files), self.first.channels, height, width)
         for index, (path, _) in enumerate(files):
             x[index] = self._image(path)
+            self.counted.add(1)
         return Examples(x, torch.tensor([label for _, label in files]))
 
     def _image(self, path: str) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter, deque
 from collections.abc import Iterator
 from functools import partial
@@ -10,18 +9,27 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from symdsl.analysis.dataset import source_outline, trail, written
 from symdsl.analysis.facts import Data, Step
+from symdsl.catalog.data import BadDataError, MisfitError
 from symdsl.data.checks import check_shape, check_values
 from symdsl.data.memory import room_for
-from symdsl.data.records import Dataset, Streams, seeded
+from symdsl.data.preprocessing import UNPREPARED, Preprocessing
+from symdsl.data.records import Dataset, Streams, Watch, seeded, unwatched
 from symdsl.data.sources import SOURCES
 from symdsl.data.transforms import TRANSFORMS
+from symdsl.diagnostics import RunError
 
 if TYPE_CHECKING:
     from symdsl.spec import Spec
 
 
-def load(source: Spec | Data, seed: int | None = None) -> Dataset:
+def load(
+    source: Spec | Data,
+    seed: int | None = None,
+    preprocessing: Preprocessing | None = None,
+    watch: Watch = unwatched,
+) -> Dataset:
     """Reads the data a spec names and applies its transforms, in the order written.
 
     The same spec and seed give the same numbers: what is drawn at random is drawn here, once.
@@ -29,6 +37,9 @@ def load(source: Spec | Data, seed: int | None = None) -> Dataset:
     Args:
         source: a spec, or the data part of its facts.
         seed: what random draws depend on; by default the seed of the spec's search, or 0 for facts alone.
+        preprocessing: of a run that the data are made for, whose statistics `standardize` then uses; by default it
+            computes them from the training examples.
+        watch: is told of every step, and how far it is.
 
     Returns:
         Training and test examples on the CPU, not augmented; in memory, or mapped from files where that is too small.
@@ -37,35 +48,53 @@ def load(source: Spec | Data, seed: int | None = None) -> Dataset:
         RunError: when the data cannot be read or are not what the spec says; one line that says what and where.
     """
     if isinstance(source, Data):
-        return _load(source, 0 if seed is None else seed)
-    return _load(source.facts.data, source.facts.search.seed if seed is None else seed)
+        data, seed = source, 0 if seed is None else seed
+    else:
+        data, seed = source.facts.data, source.facts.search.seed if seed is None else seed
+    ((_, dataset),) = deque(stages(data, seed, preprocessing, watch), maxlen=1)
+    return dataset
 
 
-def stages(data: Data, seed: int) -> Iterator[tuple[Step, Dataset]]:
+def stages(
+    data: Data, seed: int, preprocessing: Preprocessing | None = None, watch: Watch = unwatched
+) -> Iterator[tuple[Step, Dataset]]:
     """The source and what it delivers, then every transform and what is there after it; raises what `load` raises."""
-    room, origin = room_for(data), _origin(data.source)
-    source = SOURCES[data.source.name]
-    dataset = evolve(source(data, partial(seeded, seed, data.source.name), room), room=room)
-    check_values(dataset, origin, _source_classes(data))
+    room, origin, source = room_for(data), _origin(data.source), _as_delivered(data)
+    watch(f"reading {origin}", 0, 0)
+    dataset = SOURCES[data.source.name](source, partial(seeded, seed, data.source.name), room, watch)
+    check_values(dataset, origin, source.classes)
+    found = evolve(preprocessing or UNPREPARED, classes=class_names(data))
+    dataset = evolve(dataset, room=room, preprocessing=found)
     yield data.source, dataset
     for step, streams in zip(data.transforms, _streams(data.transforms, seed), strict=True):
+        watch(written(step), 0, 0)
         dataset = TRANSFORMS[step.name](dataset, step, streams)
         yield step, dataset
     check_shape(dataset, origin, (data.channels, data.height, data.width))
 
 
-def _load(data: Data, seed: int) -> Dataset:
-    ((_, dataset),) = deque(stages(data, seed), maxlen=1)
-    return dataset
+def class_names(data: Data) -> tuple[str, ...] | None:
+    """Names of the classes after all transforms, in order; none where they have no names."""
+    try:
+        return trail(data)[-1].names or None
+    except (BadDataError, MisfitError):
+        return None  # whoever reads the files says what is wrong with them
 
 
 def _origin(source: Step) -> str:
     return next((str(value) for name, value in source.arguments if name == "path"), f"`{source.name}`")
 
 
-def _source_classes(data: Data) -> int:
-    numbered = (step.name == "quadrants" and step.argument("label") == "both" for step in data.transforms)
-    return data.classes // math.prod(4 for each in numbered if each)
+def _as_delivered(data: Data) -> Data:
+    """The data with the task and the classes, or targets, of the source alone."""
+    labels = [dict(step.arguments).get("label") for step in data.transforms]
+    if "angle" in labels:
+        try:
+            outline = source_outline(data.source)
+        except BadDataError as error:
+            raise RunError(str(error)) from error
+        return evolve(data, task=outline.task, classes=outline.classes)
+    return evolve(data, classes=data.classes // 4 ** labels.count("both"))
 
 
 def _streams(steps: tuple[Step, ...], seed: int) -> list[Streams]:

@@ -10,7 +10,7 @@ import torch
 
 from symdsl.analysis.facts import Data
 from symdsl.data.memory import Room
-from symdsl.data.records import Dataset, Examples, Streams
+from symdsl.data.records import Dataset, Examples, Streams, Watch
 from symdsl.diagnostics import RunError
 
 # What torchvision raises on files that are not what they are called, and where fetching fails.
@@ -58,7 +58,7 @@ _CIFAR100 = _Collection(
 )
 
 
-def mnist(data: Data, streams: Streams, room: Room) -> Dataset:
+def mnist(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """MNIST's 60,000 training and 10,000 test images, in [0, 1], read from `root` and fetched there if `download`.
 
     Raises:
@@ -67,17 +67,17 @@ def mnist(data: Data, streams: Streams, room: Room) -> Dataset:
     return _idx_dataset(_MNIST, data)
 
 
-def fashion_mnist(data: Data, streams: Streams, room: Room) -> Dataset:
+def fashion_mnist(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """Fashion-MNIST's 60,000 training and 10,000 test images, as `mnist`."""
     return _idx_dataset(_FASHION_MNIST, data)
 
 
-def cifar10(data: Data, streams: Streams, room: Room) -> Dataset:
+def cifar10(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """CIFAR-10's 50,000 training and 10,000 test photographs, as `mnist`; RGB."""
     return _cifar_dataset(_CIFAR10, data)
 
 
-def cifar100(data: Data, streams: Streams, room: Room) -> Dataset:
+def cifar100(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """CIFAR-100's 50,000 training and 10,000 test photographs with their fine labels, as `mnist`; RGB."""
     return _cifar_dataset(_CIFAR100, data)
 

@@ -11,6 +11,35 @@ import torch
 from torch import Generator, Tensor
 
 from symdsl.data.memory import MEMORY, Room, chunk_of
+from symdsl.data.preprocessing import UNPREPARED, Preprocessing
+
+Watch = Callable[[str, int, int], None]
+"""Is told what is being done to the data, and how many examples of how many are done; of none where that is unknown."""
+
+
+def unwatched(what: str, done: int, total: int) -> None:
+    """Hears and forgets."""
+
+
+@attrs.define
+class Counted:
+    """Counts examples, and says after each how many are done.
+
+    Attributes:
+        tell: is told how many examples of how many are done.
+        total: how many there are.
+        done: how many are done.
+    """
+
+    tell: Callable[[int, int], None]
+    total: int
+    done: int = 0
+
+    def add(self, examples: int) -> None:
+        """Some more are done."""
+        self.done += examples
+        self.tell(self.done, self.total)
+
 
 Streams = Callable[[str], Generator]
 """Names a purpose (`train`, `test`, ...) and gets a random stream of its own: the same seed, the same stream."""
@@ -54,12 +83,14 @@ class Dataset:
         test: what the final metrics are taken on.
         task: whether `y` holds class labels or regression targets.
         room: where the images are kept.
+        preprocessing: what they were standardized with, and the names of the classes.
     """
 
     train: Examples
     test: Examples
     task: Literal["classification", "regression"]
     room: Room = MEMORY
+    preprocessing: Preprocessing = UNPREPARED
 
 
 def seeded(*words: object) -> Generator:

@@ -12,16 +12,16 @@ from symdsl.data.arrays import read_arrays
 from symdsl.data.images import images
 from symdsl.data.memory import Room
 from symdsl.data.published import cifar10, cifar100, fashion_mnist, mnist
-from symdsl.data.records import Dataset, Examples, Streams, seeded
+from symdsl.data.records import Dataset, Examples, Streams, Watch, seeded
 from symdsl.data.transforms import resized
 
-Source = Callable[[Data, Streams, Room], Dataset]
+Source = Callable[[Data, Streams, Room, Watch], Dataset]
 
 _DIGITS_TEST = 360
 _SYNTHETIC_NOISE = 0.1
 
 
-def digits(data: Data, streams: Streams, room: Room) -> Dataset:
+def digits(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """The 1,797 handwritten 8x8 digits that ship with scikit-learn, in [0, 1], resized bilinearly to `size`.
 
     360 of them (20 %) are the test set. They are drawn once and for all, whatever the seed of a search, so that runs
@@ -37,16 +37,16 @@ def digits(data: Data, streams: Streams, room: Room) -> Dataset:
     return Dataset(examples[:-_DIGITS_TEST], examples[-_DIGITS_TEST:], "classification")
 
 
-def arrays(data: Data, streams: Streams, room: Room) -> Dataset:
+def arrays(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """The arrays `x_train`, `y_train`, `x_test`, `y_test` of an `.npz` file.
 
     Raises:
         RunError: when the file cannot be read or its arrays are not what a dataset needs.
     """
-    return read_arrays(Path(str(data.source.argument("path"))).expanduser(), data.task, room)
+    return read_arrays(Path(str(data.source.argument("path"))).expanduser(), data.task, room, watch)
 
 
-def synthetic(data: Data, streams: Streams, room: Room) -> Dataset:
+def synthetic(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """Images made up for tests: a small stamp per class at a random cyclic shift, in noise; labels in equal parts."""
     channels, size, classes = (_whole(data, name) for name in ("channels", "size", "classes"))
     side = min(3, size)

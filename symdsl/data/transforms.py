@@ -8,7 +8,7 @@ are changed a chunk at a time and kept in the dataset's room.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import torch
@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from symdsl.analysis.facts import Step
 from symdsl.data.memory import Room, chunk_of
+from symdsl.data.preprocessing import Statistics
 from symdsl.data.records import Dataset, Examples, Streams, seeded
 from symdsl.diagnostics import RunError
 
@@ -28,15 +29,30 @@ _ROUNDING = 1e-9
 
 
 def standardize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Gives every channel mean 0 and variance 1 over the training examples and positions; targets stay as they are.
+    """Gives every channel, or every target, mean 0 and variance 1 over the training examples, and positions.
 
-    A channel that is constant over the training data is only shifted.
+    What is constant over the training data is only shifted. A dataset that has statistics already, those of the run it
+    is made for, is standardized with these.
     """
-    x = dataset.train.x
+    if dict(step.arguments).get("what") == "targets":
+        return _standardized_targets(dataset)
+    found = dataset.preprocessing.standardize or _statistics(dataset.train.x)
+    kept = evolve(dataset.preprocessing, standardize=found)
+    return evolve(_images(dataset, found.standardized), preprocessing=kept)
+
+
+def _standardized_targets(dataset: Dataset) -> Dataset:
+    if dataset.task != "regression":
+        raise ValueError("`standardize(targets)` needs real numbers for targets, but they are class labels")
+    found = dataset.preprocessing.targets or _statistics(dataset.train.y[:, :, None, None])
+    train, test = (evolve(part, y=found.standardized(part.y)) for part in (dataset.train, dataset.test))
+    return evolve(dataset, train=train, test=test, preprocessing=evolve(dataset.preprocessing, targets=found))
+
+
+def _statistics(x: Tensor) -> Statistics:
     mean, spread = moments(x)
     spread[x.amax((0, 2, 3)) == x.amin((0, 2, 3))] = 1.0
-    shift, scale = (values.float()[:, None, None] for values in (mean, spread))
-    return _images(dataset, lambda x: (x - shift) / scale)
+    return Statistics(mean.tolist(), spread.tolist())
 
 
 def moments(x: Tensor) -> tuple[Tensor, Tensor]:
@@ -81,10 +97,19 @@ def rotate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Turns every image about its centre by its own angle, uniform in `[-degrees, degrees]`; zeros move in.
 
     With a `step` the angle is one of its multiples in that range; -180 and 180 degrees count as the one turn they are.
+    With `label = angle` the angle, in degrees and counter-clockwise, becomes the target of a regression.
     """
     degrees, unit = _number(step, "degrees"), _number(step, "step")
     size, draw = (unit, partial(_among, multiples(degrees, unit))) if unit else (degrees, _symmetric)
-    return _drawn(dataset, streams, rotated, lambda count, stream: math.radians(size) * draw(count, stream))
+    drawn = _drawn(dataset, streams, draw)
+    turned = _moved(dataset, rotated, [math.radians(size) * one for one in drawn])
+    if dict(step.arguments).get("label") != "angle":
+        return turned
+    train, test = (
+        evolve(part, y=(size * one).float()[:, None])
+        for part, one in zip((turned.train, turned.test), drawn, strict=True)
+    )
+    return evolve(turned, train=train, test=test, task="regression")
 
 
 def multiples(degrees: float, step: float) -> range:
@@ -107,12 +132,10 @@ def rotated(x: Tensor, angles: Tensor) -> Tensor:
 def translate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Moves every image by its own whole number of rows and columns, uniform in `[-pixels, pixels]`; zeros move in."""
     pixels = _integer(step, "pixels")
-    return _drawn(
-        dataset,
-        streams,
-        lambda x, by: shifted(x, by, pixels),
-        lambda count, stream: torch.randint(-pixels, pixels + 1, (count, 2), generator=stream),
+    drawn = _drawn(
+        dataset, streams, lambda count, stream: torch.randint(-pixels, pixels + 1, (count, 2), generator=stream)
     )
+    return _moved(dataset, partial(shifted, margin=pixels), drawn)
 
 
 def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
@@ -136,7 +159,7 @@ def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
         raise ValueError("`quadrants(label = both)` needs class labels, but the targets are real numbers")
     train, test = (
         _placed(part, torch.randint(4, (len(part), copies), generator=streams(name)), both, dataset.room)
-        for name, part in (("train", dataset.train), ("test", dataset.test))
+        for name, part in _parts(dataset)
     )
     return evolve(dataset, train=train, test=test)
 
@@ -174,15 +197,19 @@ def _images(dataset: Dataset, change: Callable[[Tensor], Tensor]) -> Dataset:
     return evolve(dataset, train=train, test=test)
 
 
-def _drawn(
-    dataset: Dataset,
-    streams: Streams,
-    change: Callable[[Tensor, Tensor], Tensor],
-    draw: Callable[[int, Generator], Tensor],
-) -> Dataset:
+def _parts(dataset: Dataset) -> tuple[tuple[str, Examples], ...]:
+    return ("train", dataset.train), ("test", dataset.test)
+
+
+def _drawn(dataset: Dataset, streams: Streams, draw: Callable[[int, Generator], Tensor]) -> list[Tensor]:
+    """What is drawn for the training and for the test examples, `[example, ...]`."""
+    return [draw(len(part), streams(name)) for name, part in _parts(dataset)]
+
+
+def _moved(dataset: Dataset, change: Callable[[Tensor, Tensor], Tensor], drawn: Sequence[Tensor]) -> Dataset:
     train, test = (
-        evolve(part, x=dataset.room.changed(part.x, change, draw(len(part), streams(name))))
-        for name, part in (("train", dataset.train), ("test", dataset.test))
+        evolve(part, x=dataset.room.changed(part.x, change, one))
+        for (_, part), one in zip(_parts(dataset), drawn, strict=True)
     )
     return evolve(dataset, train=train, test=test)
 

@@ -58,5 +58,5 @@ def mean_architecture(graph: nx.DiGraph[str], content: Mapping[str, Any], format
         content: the parsed `seeds.json`.
         format: as in `architecture`.
     """
-    accuracy = content["metrics"].get("test.accuracy", {"mean": None})["mean"]
-    return architecture(graph, {**content, "test": {"accuracy": accuracy}}, format)
+    test = {name.removeprefix("test."): found["mean"] for name, found in content["metrics"].items() if "test." in name}
+    return architecture(graph, {**content, "test": test}, format)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,13 @@ FONT, BOLD = "Helvetica", "Helvetica-Bold"  # <b> would shift the baseline
 NAME_WIDTH, BAR_WIDTH, NUMBER_WIDTH, BAR_HEIGHT = 76, 150, 58, 9
 WIDTH = NAME_WIDTH + BAR_WIDTH + NUMBER_WIDTH + 10  # with the padding of the three columns
 SWATCH_WIDTH = 18
+
+_HEADLINES: Mapping[str, Callable[[float], str]] = {
+    "accuracy": lambda value: f"test accuracy {100 * value:.1f} %",
+    "rmse": lambda value: f"test RMSE {value:.3g}",
+    "r2": lambda value: f"R² {value:.3f}",
+}
+"""What the title says of the test data, of those metrics that there are."""
 
 OUTCOMES = {"laplace": "learned structure", "map": "trained, structure not learned"}
 
@@ -69,8 +76,8 @@ def _title(name: str, result: Mapping[str, Any] | None) -> str:
 
 
 def _outcome(result: Mapping[str, Any]) -> str:
-    accuracy = result["test"]["accuracy"]
-    measured = "" if accuracy is None else f", test accuracy {100 * accuracy:.1f} %"
+    test = result["test"]
+    measured = "".join(f", {text(test[key])}" for key, text in _HEADLINES.items() if test.get(key) is not None)
     several = f", mean of {result['finished']} seeds" if "finished" in result else ""
     return OUTCOMES[result["objective"]] + several + measured
 

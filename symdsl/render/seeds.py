@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from symdsl.render.cells import add_section, new_table, number_text, percent_text, with_lines
+from symdsl.render.table import METRICS
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -21,12 +22,12 @@ COLUMNS = (
 )
 _SHARES = frozenset({"test.accuracy", "train.accuracy"})
 _METRICS = {
-    "test.accuracy": "test accuracy",
-    "test.nll": "test NLL, nats",
-    "test.ece": "test ECE",
-    "test.rmse": "test RMSE",
-    "train.accuracy": "train accuracy",
-    "train.nll": "train NLL, nats",
+    **{
+        f"{part}.{key}": f"{part} {called}" + (f", {unit}" if unit else "")
+        for part in ("test", "train")
+        for key, (called, _, unit) in METRICS.items()
+    },
+    "noise_std": "noise, standard deviation",
     "neg_log_evidence_per_example": "negative log evidence per example, nats",
     "wall_s.total": "time, s",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdsl.analysis.facts import Candidate, FactorSize, Layer
@@ -136,13 +136,34 @@ def _numbers(values: float | Sequence[float | None] | None) -> str:
 
 def score_lines(result: Mapping[str, Any]) -> list[str]:
     """How well the network does, and what the run took."""
-    train, test = result["train"], result["test"]
     evidence = result["neg_log_evidence_per_example"]
+    noise = [f"noise: standard deviation {number_text(result['noise_std'])}"] if "noise_std" in result else []
     return [
-        f"test: accuracy {percent_text(test['accuracy'])}, NLL {number_text(test['nll'])} nats, "
-        f"ECE {number_text(test['ece'])}",
-        f"train: accuracy {percent_text(train['accuracy'])}, NLL {number_text(train['nll'])} nats, "
-        f"negative log evidence per example {number_text(evidence)} nats",
+        f"test: {metrics_text(result['test'])}",
+        f"train: {metrics_text(result['train'])}, negative log evidence per example {number_text(evidence)} nats",
+        *noise,
         f"{result['objective']}, seed {result['seed']}, {result['epochs']} epochs on {result['device']} "
-        f"in {number_text(result['wall_s']['total'])} s (evidence {number_text(result['wall_s']['evidence'])} s)",
+        f"in {number_text(result['wall_s']['total'])} s ({_parts(result['wall_s'])})",
     ]
+
+
+METRICS: dict[str, tuple[str, Callable[[float | None], str], str]] = {
+    "accuracy": ("accuracy", percent_text, ""),
+    "rmse": ("RMSE", number_text, ""),
+    "r2": ("R²", number_text, ""),
+    "nll": ("NLL", number_text, "nats"),
+    "ece": ("ECE", number_text, ""),
+}
+"""Every metric in the order of its place: what it is called, how its value is written, and its unit."""
+
+
+def metrics_text(metrics: Mapping[str, Any]) -> str:
+    """Those metrics that there are, with their names and units."""
+    shown = ((called, text(metrics[key]), unit) for key, (called, text, unit) in METRICS.items() if key in metrics)
+    return ", ".join(f"{called} {value} {unit}".rstrip() for called, value, unit in shown)
+
+
+def _parts(seconds: Mapping[str, float]) -> str:
+    """What of a run's time went into loading and evidence."""
+    shown = [(name, seconds[name]) for name in ("loading", "evidence") if name in seconds]
+    return ", ".join(f"{name} {number_text(value)} s" for name, value in shown)

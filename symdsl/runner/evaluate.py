@@ -8,16 +8,19 @@ from typing import Any
 
 from safetensors import SafetensorError
 from safetensors.torch import load_file
+from torch import Tensor
 
 from symdsl import data as data_room
 from symdsl import lowering
+from symdsl.analysis.facts import Data
+from symdsl.data import Dataset, Preprocessing
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
 from symdsl.nn import Network
 from symdsl.runner.device import resolve_device
 from symdsl.runner.metrics import evaluate_outputs, outputs_of
 from symdsl.runs import RunFolder
-from symdsl.spec import Spec, load
+from symdsl.spec import load_data
 
 
 def evaluate(run: str | Path, overrides: Mapping[str, Any] | None = None, device: str = "auto") -> dict[str, Any]:
@@ -29,35 +32,66 @@ def evaluate(run: str | Path, overrides: Mapping[str, Any] | None = None, device
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
 
     Returns:
-        `accuracy` (a fraction of 1), `nll` (mean, nats) and `ece`; `rmse` and `nll` for regression.
+        `accuracy` (a fraction of 1), `nll` (mean, nats) and `ece`; `rmse`, `r2` and `nll` for a regression. The data
+        are standardized with the statistics of the run, and classes are matched by name.
 
     Raises:
         SpecError: the overrides do not fit the spec.
-        RunError: the run is not finished, or its files or data cannot be used.
+        RunError: the run is not finished, its files or data cannot be used, or the data are of another shape or hold
+            other classes than the network has learned.
     """
     target = resolve_device(device)
     folder = RunFolder.view(run)
     result = folder.read_result()
     folder.refuse_damaged()
-    spec = load(folder.path / "spec.sym", dict(overrides or {}))
-    net = learned_network(folder, spec).to(target)
-    test = data_room.load(spec).test
-    likelihood = LIKELIHOODS[spec.facts.data.task]
-    metrics = evaluate_outputs(outputs_of(net, test.x), test.y.to(target), likelihood, result.get("noise") or 1.0)
-    return {name: value for name, value in metrics.items() if value is not None}
+    preprocessing = Preprocessing.read(folder.read_info().get("preprocessing"))
+    learned: Data = folder.read_graph().graph["data"]
+    found = load_data(folder.path / "spec.sym", dict(overrides or {}))
+    _check_fit(found, learned)
+    dataset = data_room.load(found, result["seed"], preprocessing)
+    targets = _targets(dataset, preprocessing, learned)
+    net = learned_network(folder).to(target)
+    likelihood, noise = LIKELIHOODS[learned.task], result.get("noise") or 1.0
+    return evaluate_outputs(outputs_of(net, dataset.test.x), targets.to(target), likelihood, noise, preprocessing)
 
 
-def learned_network(folder: RunFolder, spec: Spec) -> Network:
+def _check_fit(found: Data, learned: Data) -> None:
+    """Compares what data hold with what the network has learned from.
+
+    Raises:
+        RunError: images are of another shape, or targets of another kind.
+    """
+    if _described(found) != _described(learned):
+        raise RunError(f"the network has learned from {_described(learned)}, but the data hold {_described(found)}")
+
+
+def _described(data: Data) -> str:
+    outcomes = "class labels" if data.task == "classification" else f"{data.classes} regression targets"
+    return f"images of {data.channels}x{data.height}x{data.width} with {outcomes}"
+
+
+def _targets(dataset: Dataset, preprocessing: Preprocessing, learned: Data) -> Tensor:
+    """The targets of the test examples, labels as the run numbers its classes."""
+    if learned.task == "regression":
+        return dataset.test.y
+    labels = preprocessing.renumbered(dataset.test.y, dataset.preprocessing.classes or ())
+    if int(labels.max()) >= learned.classes:
+        raise RunError(
+            f"the data hold the label {int(labels.max())}, but the run has learned {learned.classes} classes"
+        )
+    return labels
+
+
+def learned_network(folder: RunFolder) -> Network:
     """The network as a run left it, without the paths that were switched off.
 
     Args:
         folder: of a finished run.
-        spec: its spec, perhaps with other data.
 
     Raises:
-        RunError: the run is not finished, or its weights are not those of this network.
+        RunError: the run is not finished, or its weights are not those of its network.
     """
-    net = lowering.compile(spec)
+    net = lowering.compile(folder.read_graph())
     path = folder.path / "model.safetensors"
     try:
         weights = load_file(path)

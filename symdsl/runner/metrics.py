@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 from symdsl.evidence.loss import Categorical, Likelihood
 from symdsl.nn import Network
 
@@ -33,17 +34,56 @@ def calibration_error(outputs: Tensor, labels: Tensor) -> float:
     return float(gaps.abs().sum() / len(labels))
 
 
-def evaluate_outputs(outputs: Tensor, targets: Tensor, likelihood: Likelihood, noise: float) -> dict[str, float | None]:
-    """Metrics of some outputs.
+def evaluate_outputs(
+    outputs: Tensor,
+    targets: Tensor,
+    likelihood: Likelihood,
+    noise: float = 1.0,
+    preprocessing: Preprocessing = UNPREPARED,
+) -> dict[str, float | None]:
+    """Metrics of some outputs, those of a regression in the units that its targets had before `standardize(targets)`.
+
+    Args:
+        outputs: `[example, output]`.
+        targets: labels `[example]`, or `[example, output]` as the network is trained on.
+        likelihood: of the targets.
+        noise: variance of a Gaussian likelihood, in the units the network is trained in.
+        preprocessing: of the targets.
 
     Returns:
-        `accuracy` (a fraction of 1), `nll` (mean per example, nats) and `ece`; for regression `accuracy` and `ece` are
-        None and `rmse` is added.
+        `nll` (mean per example, nats), and for classes `accuracy` (a fraction of 1) and `ece`; for a regression `rmse`
+        (over examples and targets) and `r2` (the mean over targets; None where no target varies).
     """
     loss = float(likelihood.loss(outputs.double(), targets))
-    nll = likelihood.nll(loss, len(targets), outputs.shape[1], noise) / len(targets)
+    nll = likelihood.nll(loss, len(targets), outputs.shape[1], noise) / len(targets) + preprocessing.nats
     if isinstance(likelihood, Categorical):
         accuracy = float((outputs.argmax(1) == targets).double().mean())
         return {"accuracy": accuracy, "nll": nll, "ece": calibration_error(outputs, targets)}
-    rmse = (2 * loss / targets.numel()) ** 0.5
-    return {"accuracy": None, "nll": nll, "ece": None, "rmse": rmse}
+    scale = preprocessing.target_scale(targets.shape[1]).to(outputs.device)
+    rmse = float(((outputs.double() - targets) * scale).square().mean().sqrt())
+    return {"rmse": rmse, "r2": explained(outputs, targets), "nll": nll}
+
+
+def explained(outputs: Tensor, targets: Tensor) -> float | None:
+    """R², the share of the variance of each target that the outputs explain, as a mean over the targets that vary.
+
+    Args:
+        outputs: `[example, target]`.
+        targets: `[example, target]`.
+    """
+    exact = targets.double()
+    missed = (outputs.double() - exact).square().sum(0)
+    spread = (exact - exact.mean(0)).square().sum(0)
+    varies = spread > 0
+    return float((1 - missed[varies] / spread[varies]).mean()) if bool(varies.any()) else None
+
+
+def noise_std(noise: float, targets: int, preprocessing: Preprocessing) -> float:
+    """Standard deviation of the noise of a regression, in the units of its targets: what `rmse` is to be held against.
+
+    Args:
+        noise: its variance in the units the network is trained in.
+        targets: how many there are; of several the root of the mean square.
+        preprocessing: of the targets.
+    """
+    return float((noise * preprocessing.target_scale(targets).square().mean()).sqrt())

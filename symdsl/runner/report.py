@@ -8,10 +8,11 @@ from typing import Any
 
 from symdsl.analysis.facts import Candidate, Layer
 from symdsl.data import Dataset, Examples
+from symdsl.data.preprocessing import Preprocessing
 from symdsl.evidence import Laplace
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.runner.learner import Learner, layer_records, path_shares
-from symdsl.runner.metrics import evaluate_outputs, outputs_of
+from symdsl.runner.metrics import evaluate_outputs, noise_std, outputs_of
 
 KEPT_SHARE = 0.01
 """A candidate whose relative effective number is at least this is part of what was learned."""
@@ -29,19 +30,25 @@ def describe_run(learner: Learner, dataset: Dataset, laplace: Laplace) -> dict[s
     """
     return {
         "parameters": sum(parameter.numel() for parameter in learner.net.parameters()),
-        "train": _without(measure(learner, dataset.train), "ece"),
-        "test": measure(learner, dataset.test),
-        "neg_log_evidence_per_example": -laplace.log_evidence() / laplace.examples,
-        "noise": learner.noise if learner.likelihood.has_noise else None,
+        "train": _without(measure(learner, dataset.train, dataset.preprocessing), "ece"),
+        "test": measure(learner, dataset.test, dataset.preprocessing),
+        "neg_log_evidence_per_example": dataset.preprocessing.nats - laplace.log_evidence() / laplace.examples,
+        **(_noise(learner, dataset) if learner.likelihood.has_noise else {}),
         "layers": [_layer(record, learner, laplace) for record in layer_records(learner.facts)],
     }
 
 
-def measure(learner: Learner, examples: Examples) -> dict[str, float | None]:
+def measure(learner: Learner, examples: Examples, preprocessing: Preprocessing) -> dict[str, float | None]:
     """Metrics of the learner's network on some examples; see `evaluate_outputs`."""
     learner.net.eval()
-    outputs = outputs_of(learner.net, examples.x)
-    return evaluate_outputs(outputs, examples.y.to(learner.device), learner.likelihood, learner.noise)
+    outputs, targets = outputs_of(learner.net, examples.x), examples.y.to(learner.device)
+    return evaluate_outputs(outputs, targets, learner.likelihood, learner.noise, preprocessing)
+
+
+def _noise(learner: Learner, dataset: Dataset) -> dict[str, float]:
+    """The variance of the likelihood as it is trained, and what it is in the units of the targets."""
+    targets = dataset.train.y.shape[1]
+    return {"noise": learner.noise, "noise_std": noise_std(learner.noise, targets, dataset.preprocessing)}
 
 
 def _without(metrics: dict[str, float | None], key: str) -> dict[str, float | None]:

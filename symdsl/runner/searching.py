@@ -22,8 +22,9 @@ from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import content_hash, to_json
 from symdsl.progress import Silent
+from symdsl.runner.advice import diagnosis
 from symdsl.runner.device import describe, resolve_device
-from symdsl.runner.learner import Learner, starting_precisions, stated_precisions
+from symdsl.runner.learner import EpochMetrics, Learner, starting_precisions, stated_precisions
 from symdsl.runner.report import describe_run
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
 from symdsl.runs import RunFolder
@@ -116,9 +117,11 @@ def search(
     spec = spec_to_resume(RunFolder.view(resume), spec) if resume is not None else spec
     assert spec is not None, "a spec or a run to resume is given"
     weights = None if weights_from is None else Weights.of(weights_from)
-    dataset = data_room.load(spec)
+    watcher, started = observer or Silent(), time.perf_counter()
+    dataset = data_room.load(spec, watch=watcher.loading)
+    loading = time.perf_counter() - started
     with _open(spec, out, resume) as folder, _status_kept(folder):
-        run = _Run(spec, dataset, target, folder, objective, observer or Silent())
+        run = _Run(spec, dataset, target, folder, objective, watcher, loading)
         run.prepare(resume is not None, weights)
         return run.finish()
 
@@ -162,10 +165,12 @@ class _Run:
         folder: RunFolder,
         objective: Objective,
         observer: Silent,
+        loading: float,
     ) -> None:
         self.spec, self.dataset, self.device = spec, dataset, device
         self.folder, self.objective, self.observer = folder, objective, observer
-        self.seconds = {"training": 0.0, "evidence": 0.0}
+        self.seconds = {"loading": loading, "training": 0.0, "evidence": 0.0}
+        self._losses: list[float] = []
         self.retried = False
         self._saved_at, self._saving_took = 0.0, 0.0
         seed = spec.facts.search.seed
@@ -192,6 +197,7 @@ class _Run:
             now=datetime.now(UTC),
             profile=self.spec.profile.name if self.spec.profile else None,
             weights_from=None if weights is None else str(weights.run),
+            preprocessing=self.dataset.preprocessing.record(),
         )
         self._write_spec()
         self._save()
@@ -210,7 +216,9 @@ class _Run:
             raise RunError(f"{self.folder.path}: was started with `symdsl {command}`; resume it with that")
         if self.folder.read_info()["dataset"] != data_room.fingerprint(self.dataset):
             raise RunError(f"{self.folder.path}: the data are not those the run was started with")
+        loading = self.seconds["loading"]
         self._take_up(state, content)
+        self.seconds["loading"] += loading
         notes = losses(self.folder, self.learner.epoch)
         if {SPEC, GRAPH} & {*self.folder.damaged(), *self.folder.missing()}:
             self._write_spec()
@@ -222,7 +230,7 @@ class _Run:
             self.learner.restore(state["learner"], load_tensors(content))
         except (SafetensorError, KeyError, RuntimeError) as error:
             raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
-        self.seconds, self.retried = dict(state["seconds"]), state["retried"]
+        self.seconds, self.retried = {"loading": 0.0} | state["seconds"], state["retried"]
         self.folder.truncate_metrics(self.learner.epoch)
 
     def finish(self) -> Result:
@@ -240,7 +248,7 @@ class _Run:
     def _epoch(self) -> None:
         started = time.perf_counter()
         with self._timed("training"):
-            metrics = attrs.asdict(self.learner.train_epoch())
+            metrics = self._figures(self.learner.train_epoch())
             due = self.learner.evidence_is_due
             if due and self.spec.facts.search.rescale:
                 self.learner.rescale()
@@ -249,6 +257,7 @@ class _Run:
             with self._timed("evidence"):
                 record |= self._evidence()
         record["wall_s"] = time.perf_counter() - started
+        self._losses.append(metrics["loss"])
         self._remark(metrics["fit"])
         self.folder.append_metrics(record)
         self._save_in_turn()
@@ -258,17 +267,25 @@ class _Run:
         """Says once if the network does not learn, early in the run, or if burn-in ends before its time."""
         search, epoch = self.spec.facts.search, self.learner.epoch
         if epoch == max(_PATIENCE, search.epochs // 10) and fit < _GUESSING:
-            advice = "a lower `lr` or a warm-up, such as `optimizer = adam(warmup = 0.05)`, may help"
-            self.observer.note(f"after {epoch} epochs the network does no better than guess: {advice}")
+            cause = diagnosis(self.learner, self._losses)
+            self.observer.note(f"after {epoch} epochs the network does no better than guess: {cause}")
         if epoch == self.learner.burnt_in and epoch < search.burnin:
             self.observer.note(f"burn-in ends after epoch {epoch}, {fit:.1%} of the deviance being explained")
+
+    def _figures(self, metrics: EpochMetrics) -> dict[str, Any]:
+        """Metrics of an epoch: R² in place of the accuracy for a regression, whose `nll` is in the targets' units."""
+        found = attrs.asdict(metrics)
+        if self.learner.likelihood.has_noise:
+            del found["accuracy"]
+            found |= {"nll": metrics.nll + self.dataset.preprocessing.nats, "r2": metrics.fit}
+        return found
 
     def _evidence(self) -> dict[str, Any]:
         laplace, switched_off = self.learner.evidence_step()
         for path in switched_off:
             self.observer.note(f"{path} is switched off after epoch {self.learner.epoch}")
         return {
-            "neg_log_evidence_per_example": -laplace.log_evidence() / laplace.examples,
+            "neg_log_evidence_per_example": self.dataset.preprocessing.nats - laplace.log_evidence() / laplace.examples,
             "precisions": dict(laplace.precisions),
             "effective": laplace.effective_parameters(),
             "noise": laplace.noise,
@@ -277,7 +294,8 @@ class _Run:
 
     def _retry(self, error: NumericalError) -> None:
         if self.retried:
-            raise NumericalError(f"{error}, again at half the learning rate; lower `search.optimizer`'s lr") from None
+            cause = diagnosis(self.learner, self._losses)
+            raise NumericalError(f"{error}, again at half the learning rate: {cause}") from None
         self._take_up(*self.folder.load_checkpoint())
         self.retried = True
         self.learner.step_size /= 2

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,6 +24,9 @@ from symdsl.runner.searching import Objective, search
 from symdsl.spec import parse
 
 Found = TypeVar("Found")
+
+_PAUSE = 0.2
+"""Seconds between reports about the loading of data."""
 
 FAILED, INTERRUPTED = 3, 130
 """How a process says with its exit status what became of its task."""
@@ -150,6 +154,13 @@ class Reporting(Silent):
         """Write to `stream`."""
         super().__init__()
         self._stream = stream
+        self._told_at = 0.0
+
+    def loading(self, what: str, done: int, total: int) -> None:
+        """Report how far the data are, a few times a second."""
+        if time.monotonic() - self._told_at >= _PAUSE:
+            self._told_at = time.monotonic()
+            self._tell("loading", [what, done, total])
 
     def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
         """Report the beginning."""
@@ -179,6 +190,8 @@ def _told(report: Mapping[str, Any], observer: Silent) -> str:
     """Hands a report on; returns the reason of a failure."""
     ((what, content),) = report.items()
     match what:
+        case "loading":
+            observer.loading(*content)
         case "started":
             folder, epochs, resumed_from = content
             observer.started(Path(folder), epochs, resumed_from)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from symdsl.diagnostics import RunError
 from symdsl.runs import checkpoint, metrics
@@ -27,6 +27,9 @@ from symdsl.runs.files import (
     write_atomic,
 )
 from symdsl.runs.schema import Status, check_result, check_status
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 LOCK, RUN, RESULT, METRICS, SEEDS = ".lock", "run.json", "result.json", "metrics.jsonl", "seeds.json"
 SPEC, GRAPH, WEIGHTS = "spec.sym", "graph.json", "model.safetensors"
@@ -230,6 +233,7 @@ class RunFolder:
         now: datetime,
         profile: str | None = None,
         weights_from: str | None = None,
+        preprocessing: Mapping[str, Any] | None = None,
     ) -> None:
         """Writes `run.json` of a run that starts now.
 
@@ -242,6 +246,7 @@ class RunFolder:
             now: the time, with a zone.
             profile: name of the profile that was set, if one was.
             weights_from: folder of the run whose weights it starts from, if it does.
+            preprocessing: what the data were standardized with, and the names of the classes.
 
         Raises:
             RunError: it cannot be written.
@@ -254,6 +259,7 @@ class RunFolder:
             "command": list(command),
             "dataset": dataset,
             "weights_from": weights_from,
+            "preprocessing": preprocessing,
         }
         times = {"started": _stamp(now), "updated": _stamp(now)}
         self.write_json(RUN, {"schema": SCHEMA, "status": "running", **told, **times, "versions": versions()})
@@ -294,6 +300,19 @@ class RunFolder:
         result = read_json(path)
         check_result(path, result)
         return result
+
+    def read_graph(self) -> nx.DiGraph[str]:
+        """The network that the run has learned, with its data, see `symdsl.graph.build`.
+
+        Raises:
+            RunError: `graph.json` is missing or damaged.
+        """
+        from symdsl.graph import from_json
+
+        try:
+            return from_json(json.loads(self.read_text(GRAPH)))
+        except ValueError as error:
+            raise RunError(f"{self.path / GRAPH}: damaged, {error}") from error
 
     def _state(self) -> str:
         """How far an unfinished run has come, and what to do about it."""

@@ -16,10 +16,10 @@ RESULT_KEYS = (
     *("spec", "objective", "seed", "device", "parameters", "epochs", "wall_s", "train", "test"),
     *("neg_log_evidence_per_example", "layers"),
 )
+SECONDS = ("total", "training", "evidence")
 PART_KEYS = {
-    "wall_s": ("total", "training", "evidence"),
-    "train": ("accuracy", "nll"),
-    "test": ("accuracy", "nll", "ece"),
+    "classification": {"wall_s": SECONDS, "train": ("accuracy", "nll"), "test": ("accuracy", "nll", "ece")},
+    "regression": {"wall_s": SECONDS, "train": ("rmse", "nll"), "test": ("rmse", "nll")},
 }
 LAYER_KEYS = ("name", "chosen", "kept", "candidates")
 CANDIDATE_KEYS = ("kind", "parameters", "precision", "weight_norm_sq", "effective", "normalised", "relative")
@@ -42,7 +42,9 @@ def check_result(path: Path, result: Mapping[str, Any]) -> None:
     """
     _require_keys(path, "the result", result, RESULT_KEYS)
     _require_one_of(path, "objective", result["objective"], OBJECTIVES)
-    for part, keys in PART_KEYS.items():
+    test = result["test"]
+    task = "regression" if isinstance(test, Mapping) and "rmse" in test else "classification"
+    for part, keys in PART_KEYS[task].items():
         _require_keys(path, f"`{part}`", result[part], keys)
     for layer in _list(path, "layers", result["layers"]):
         _require_keys(path, "a layer", layer, LAYER_KEYS)

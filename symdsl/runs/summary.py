@@ -9,12 +9,9 @@ from typing import Any
 Result = Mapping[str, Any]
 
 _METRICS = (
-    ("test", "accuracy"),
-    ("test", "nll"),
-    ("test", "ece"),
-    ("test", "rmse"),
-    ("train", "accuracy"),
-    ("train", "nll"),
+    *(("test", name) for name in ("accuracy", "rmse", "r2", "nll", "ece")),
+    *(("train", name) for name in ("accuracy", "rmse", "r2", "nll")),
+    ("noise_std",),
     ("neg_log_evidence_per_example",),
     ("wall_s", "total"),
 )

@@ -16,14 +16,23 @@ from symdsl.diagnostics import RunError
 
 OF_FILES = {"E101", "E102", "E103", "E106", "E107"}
 OF_COMMANDS = {"E310"}
+FILES = {
+    "mine": ((8, 8), np.arange(4) % 2),
+    "wide": ((4, 6), np.arange(4) % 2),
+    "gaps": ((8, 8), 5 * np.arange(4)),
+    "one_hot": ((8, 8), np.eye(4)),
+    "channels_last": ((8, 8, 1), np.arange(4) % 2),
+}
+"""Shape of an image, and targets, of the data files that the examples name."""
+
 HARMLESS = {"W102", "W104"}
 
 
 @pytest.mark.parametrize("code", sorted(CODES.keys() - OF_FILES - OF_COMMANDS))
 def test_the_examples_have_what_they_say(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name, width in (("mine", 8), ("wide", 6)):
-        x, y = np.zeros((4, 8 if name == "mine" else 4, width), np.float32), np.arange(4) % 2
+    for name, (shape, y) in FILES.items():
+        x = np.zeros((4, *shape), np.float32)
         np.savez(f"{name}.npz", x_train=x, y_train=y, x_test=x, y_test=y)
     assert code in codes(framed(CODES[code].bad))
     assert set(codes(framed(CODES[code].good))) <= HARMLESS - {code}

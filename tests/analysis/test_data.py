@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tracemalloc
 import zipfile
 from itertools import product
@@ -91,6 +92,105 @@ def test_a_file_of_targets(tmp_path: Path) -> None:
 def test_images_without_channels(tmp_path: Path) -> None:
     x = np.zeros((4, 3, 5))
     assert parse(text(save(tmp_path, x_train=x, x_test=x[:2]), shape=(1, 3, 5))).facts.data.channels == 1
+
+
+@pytest.mark.parametrize(
+    ("y", "message", "help"),
+    [
+        (np.full(4, 5), "no example of 5 of 6 classes: 0 to 4", "return_inverse"),
+        (np.array([0, 100, 200, 0]), "no example of 198 of 201 classes: 1 to 99, 101 to 199", "return_inverse"),
+        (np.array([0, 1, 3, 3]), "no example of 1 of 4 classes: 2", "return_inverse"),
+        (np.arange(4) * 1000, "no example of 2,997 of 3,001 classes: 1 to 999, 1001 to 1999, 2001", "return_inverse"),
+        (np.eye(3)[[0, 1, 2, 1]], "the 3 targets of `y_train` look like one-hot labels", r"`y\.argmax\(1\)`"),
+        (np.array([0.0, 1.0, 1.0, 0.0]), "look like labels of 2 classes", r"`y\.astype\(int\)`"),
+    ],
+)
+def test_labels_and_targets_that_are_hardly_meant(tmp_path: Path, y: np.ndarray, message: str, help: str) -> None:
+    (warning,) = parse(text(save(tmp_path, y_train=y))).warnings
+    assert warning.code == ("W111" if y.dtype == float else "W110")
+    assert re.search(message, warning.message)
+    assert re.search(help, warning.help)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.array([0.0, 0.5, 1.0, 0.0]),
+        np.array([1.0, 2.0, 2.0, 1.0]),
+        np.array([0.0, 1.0, 2.0, 3.0]),
+        np.zeros(4),
+        np.eye(4)[[0, 1, 2, 2]] * 2,
+        np.ones((4, 2)),
+        np.zeros((4, 6)),
+    ],
+)
+def test_real_targets_are_no_labels(tmp_path: Path, y: np.ndarray) -> None:
+    assert parse(text(save(tmp_path, y_train=y))).warnings == ()
+
+
+def test_targets_that_look_like_labels_may_be_meant(tmp_path: Path) -> None:
+    y = np.array([0.0, 1.0, 1.0, 0.0])
+    path = save(tmp_path, y_train=y)
+    assert parse(text(path)).warnings
+    assert parse(text(path, ", task = regression")).warnings == ()
+
+
+def test_only_the_first_of_many_targets_are_read(tmp_path: Path) -> None:
+    x, y = np.zeros((200_000, 1, 1), np.uint8), np.arange(200_000) % 2 + 0.5
+    y[:70_000] -= 0.5
+    assert [one.code for one in parse(text(save(tmp_path, x_train=x, y_train=y), shape=(1, 1, 1))).warnings] == ["W111"]
+    columns = np.asfortranarray(np.eye(3)[[0, 1, 2, 1]])
+    assert parse(text(save(tmp_path, y_train=columns))).warnings == ()
+
+
+def test_channels_that_come_last_are_told(tmp_path: Path) -> None:
+    x = np.zeros((4, 8, 6, 1), np.float32)
+    path = save(tmp_path, x_train=x, x_test=x[:2])
+    (warning,) = parse(text(path, shape=(8, 6, 1))).warnings
+    assert warning.code == "W112"
+    with pytest.raises(SpecError) as raised:
+        parse(text(path, shape=(1, 8, 6)))
+    found = {one.code: one.help for one in raised.value.diagnostics}
+    assert found.keys() == {"W112", "E208"}
+    assert all("x.transpose(0, 3, 1, 2)" in help for help in found.values())
+    assert np.zeros((4, 8, 6, 1)).transpose(0, 3, 1, 2).shape == (4, 1, 8, 6)
+
+
+@pytest.mark.parametrize("shape", [(3, 8, 8), (64, 8, 8), (3, 8, 1), (8, 1, 1), (1, 1, 8)])
+def test_channels_that_come_first_are_not_told(tmp_path: Path, shape: tuple[int, int, int]) -> None:
+    x = np.zeros((4, *shape), np.float32)
+    assert parse(text(save(tmp_path, x_train=x, x_test=x[:2]), shape=shape)).warnings == ()
+
+
+def test_one_hot_integers_are_told_how_to_become_labels(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="too many for classification") as raised:
+        parse(text(save(tmp_path, y_train=np.eye(3, dtype=int)[[0, 1, 2, 1]])))
+    assert "`y.argmax(1)`" in raised.value.diagnostics[0].help
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ("standardize(targets)", "needs real numbers for targets, but these data have classes"),
+        ("standardize |> pad(9) |> standardize", "the images are standardized already"),
+        ("rotate(9, label = angle) |> standardize(targets) |> standardize(targets)", "the targets are standardized"),
+        (
+            "rotate(9, label = angle) |> standardize(targets) |> rotate(9, label = angle)",
+            "the angle would replace them",
+        ),
+        ("rotate(9, label = angle) |> quadrants(both)", "the targets of this data are real numbers"),
+    ],
+)
+def test_targets_that_transforms_do_not_fit(steps: str, message: str) -> None:
+    with pytest.raises(SpecError, match=message) as raised:
+        parse(f"data digits |> {steps}\nnetwork n {{ input image(1, 8, 8)\nflatten\nlayer h: FC -> classes }}")
+    assert "E602" in [one.code for one in raised.value.diagnostics]
+
+
+def test_the_angle_is_one_target() -> None:
+    steps = "digits |> rotate(degrees = 45, label = angle) |> standardize |> standardize(targets)"
+    data = parse(f"data {steps}\n{REGRESSION.format(1, 8, 8)}").facts.data
+    assert (data.task, data.classes) == ("regression", 1)
 
 
 def test_numbering_quadrants_needs_classes(tmp_path: Path) -> None:

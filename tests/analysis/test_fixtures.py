@@ -19,6 +19,13 @@ FIXTURES = Path(__file__).parent.parent / "fixtures"
 BAD = FIXTURES / "bad"
 SPECS = Path(__file__).parent.parent.parent / "specs"
 
+ARRAYS = {
+    "oblong": ((1, 4, 6), np.arange(4)),
+    "turned": ((8, 6, 3), 3 * np.arange(4)),
+    "one_hot": ((1, 2, 2), np.eye(4)),
+}
+"""Shape of an image, and targets, of data files beside the specs."""
+
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -27,8 +34,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(BAD, folder)
     with (folder / "huge.sym").open("wb") as file:
         file.truncate(LARGEST + 1)
-    x, y = np.zeros((4, 1, 4, 6), np.float32), np.arange(4)
-    np.savez(folder / "oblong.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    for name, (shape, y) in ARRAYS.items():
+        x = np.zeros((4, *shape), np.float32)
+        np.savez(folder / f"{name}.npz", x_train=x, y_train=y, x_test=x, y_test=y)
     return folder
 
 

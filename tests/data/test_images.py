@@ -89,6 +89,14 @@ def test_colour_can_be_converted(tmp_path: Path) -> None:
     assert load(spec(tmp_path, ", colour = rgb)", (3, 4, 5))).test.x.shape == (2, 3, 4, 5)
 
 
+def test_whoever_loads_is_told_of_every_image(tmp_path: Path) -> None:
+    folder(tmp_path, grey(), train__cat__2=grey())
+    told: list[tuple[str, int, int]] = []
+    load(spec(tmp_path), watch=lambda *what: told.append(what))
+    count = len(list(tmp_path.rglob("*.*")))
+    assert told[1:] == [("reading images", done, count) for done in range(1, count + 1)]
+
+
 def test_mixed_colours_name_two_files(tmp_path: Path) -> None:
     folder(tmp_path, coloured(), train__dog__2=grey())
     assert f"`{tmp_path}/train/dog/2.png` is grey, but `{tmp_path}/train/cat/1.png` RGB" in said(tmp_path)

@@ -93,7 +93,7 @@ def test_a_selector_shows_the_layers_it_is_about() -> None:
             "`size`: side of the square image, in pixels; a whole number, at least 1 and at most 4096; 8 unless",
         ),
         ("data ", "1,797 handwritten digits of 8x8 that ship with scikit-learn"),
-        ("16) |> ", "```sym\nstandardize\n```\n\nMean 0 and variance 1 in each channel, over the training images."),
+        ("16) |> ", "```sym\nstandardize(what = images)\n```\n\nMean 0 and variance 1 over the training examples;"),
         ("l1.CONV ~ ", "exactly one of precision, variance and std"),
         ("-> width |> ", "`relu`: an activation"),
         ("layer h1: FC -> ", "`classes` is 10. "),

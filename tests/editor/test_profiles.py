@@ -21,7 +21,7 @@ profile cpu {{
   search.optimizer = adam(lr = 0.1)
 }}
 """
-LETS, DATA = ["width", "wide", "both"], ["data.size"]
+LETS, DATA = ["width", "wide", "both"], ["data.what", "data.size"]
 OF_SEARCH = [f"search.{name}" for name in SEARCH.names]
 
 

@@ -9,7 +9,7 @@ from graph.factory import Chain, pyramid
 from render.results import result
 from symdsl.graph import build
 from symdsl.kinds import KINDS
-from symdsl.render import architecture
+from symdsl.render import architecture, mean_architecture
 from symdsl.render.colours import colour
 from symdsl.render.dot import BAR_WIDTH
 
@@ -82,11 +82,19 @@ def test_map_result_shows_candidates_without_bars():
     assert shown.count("l1") == 1
 
 
-def test_regression_has_no_accuracy_to_show():
-    found = result(two_layers(), {"l1": [0.2, 0.8], "l2": [0.9, 0.1]}) | {
-        "test": {"accuracy": None, "nll": 1, "ece": None}
-    }
-    assert "learned structure" in texts(two_layers(), found)
+def test_a_regression_shows_its_error_and_no_accuracy():
+    found = result(two_layers(), {"l1": [0.2, 0.8], "l2": [0.9, 0.1]})
+    shown = texts(two_layers(), found | {"test": {"rmse": 3.14159, "r2": 0.98765, "nll": 1.0}})
+    assert "learned structure, test RMSE 3.14, R² 0.988" in shown
+    shown = texts(two_layers(), found | {"test": {"rmse": 0.5, "r2": None, "nll": 1.0}})
+    assert "learned structure, test RMSE 0.5" in shown
+
+
+def test_the_mean_picture_of_a_regression_shows_mean_errors():
+    metrics = {"test.rmse": {"mean": 2.5}, "test.r2": {"mean": 0.5}, "train.rmse": {"mean": 1.0}}
+    content = result(two_layers(), {"l1": [0.2, 0.8], "l2": [0.9, 0.1]}) | {"metrics": metrics, "finished": 3}
+    drawn = mean_architecture(two_layers(), content, "dot").decode()
+    assert "learned structure, mean of 3 seeds, test RMSE 2.5, R² 0.500" in drawn
 
 
 def test_candidates_that_are_not_kept_are_grey_and_the_chosen_bold():

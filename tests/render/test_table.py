@@ -63,6 +63,22 @@ def test_result_table_ends_with_the_scores():
     ]
 
 
+def test_a_regression_ends_with_its_own_scores():
+    measured = {"rmse": 3.14159, "r2": 0.9876543, "nll": 2.5}
+    found = result(small(), {"l[1]": [0.0, 1.0]}) | {
+        "train": measured,
+        "test": measured | {"r2": None},
+        "noise_std": 3.25,
+        "wall_s": {"total": 3.0, "loading": 1.0, "training": 1.5, "evidence": 0.5},
+    }
+    assert lines(result_table(found))[-4:] == [
+        "test: RMSE 3.142, R² –, NLL 2.5 nats",
+        "train: RMSE 3.142, R² 0.9877, NLL 2.5 nats, negative log evidence per example 0.5 nats",
+        "noise: standard deviation 3.25",
+        "laplace, seed 7, 2 epochs on cpu in 3 s (loading 1 s, evidence 0.5 s)",
+    ]
+
+
 def test_unknown_numbers_are_dashes():
     shown = lines(result_table(result(small(), None, "map")))
     assert shown[2] == "l[1] F-FC 420 0.0751, 0.0751 10.74, 10.74 – – –"

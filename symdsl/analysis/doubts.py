@@ -1,0 +1,79 @@
+"""What is hardly meant in the arrays of a data file, though it can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from symdsl.catalog.data import CHANNELS_FIRST, Doubt, channels_last
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_MOST_STRETCHES = 8
+_MOST_LABEL_VALUES = 1000
+
+
+def doubts_of_shape(channels: int, height: int, width: int) -> tuple[Doubt, ...]:
+    """Whether the images look as if their channels came last."""
+    if not channels_last(channels, height, width):
+        return ()
+    shape = f"{channels} channels and {height}x{width} pixels"
+    message = f"`x_train` holds images of {shape}, which looks as if channels came last"
+    return (Doubt("W112", message, CHANNELS_FIRST),)
+
+
+def doubts_of_labels(labels: NDArray[Any]) -> tuple[Doubt, ...]:
+    """Which classes have no training example, for labels `[example]` of at least 0."""
+    import numpy as np
+
+    found = np.unique(labels)
+    classes = int(found[-1]) + 1
+    if len(found) == classes:
+        return ()
+    message = f"`y_train` has no example of {classes - len(found):,} of {classes:,} classes: {_gaps(found.tolist())}"
+    help = "number the classes from 0 without gaps, as `numpy.unique(y, return_inverse=True)[1]` does"
+    return (Doubt("W110", message, help),)
+
+
+def doubts_of_targets(targets: NDArray[Any]) -> tuple[Doubt, ...]:
+    """Whether regression targets `[example, target]` look like class labels, or like one-hot ones."""
+    import numpy as np
+
+    if not len(targets):
+        return ()
+    columns = targets.shape[1]
+    if columns > 1 and np.isin(targets, (0, 1)).all() and (targets.sum(1) == 1).all():
+        message = f"the {columns} targets of `y_train` look like one-hot labels, but will be learned as real numbers"
+        return (Doubt("W111", message, _meant("y.argmax(1)")),)
+    values = np.unique(targets)
+    if columns == 1 and 1 < len(values) <= min(_MOST_LABEL_VALUES, len(targets) // 2) and _counts_up(values):
+        message = (
+            f"the targets of `y_train` look like labels of {len(values)} classes, but will be learned as real numbers"
+        )
+        return (Doubt("W111", message, _meant("y.astype(int)")),)
+    return ()
+
+
+def _meant(expression: str) -> str:
+    return f"save `{expression}` for classes, or write `task = regression` if numbers are meant"
+
+
+def _counts_up(values: NDArray[Any]) -> bool:
+    """Whether the values are 0, 1, 2, ... without gaps."""
+    import numpy as np
+
+    return bool((values == np.arange(len(values))).all())
+
+
+def _gaps(found: Sequence[int]) -> str:
+    """The numbers below the last of those found that are missing, in stretches."""
+    stretches = list(_stretches(found))
+    shown = [str(first) if first == last else f"{first} to {last}" for first, last in stretches[:_MOST_STRETCHES]]
+    return ", ".join(shown) + (", and more" if len(stretches) > _MOST_STRETCHES else "")
+
+
+def _stretches(found: Sequence[int]) -> Iterator[tuple[int, int]]:
+    for before, after in zip((-1, *found), found, strict=False):
+        if after - before > 1:
+            yield before + 1, after - 1

@@ -1,0 +1,120 @@
+"""What a run prepared its training data with, so that whatever it meets afterwards is prepared alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor
+
+from symdsl.diagnostics import RunError
+
+
+def _numbers(values: Sequence[float]) -> tuple[float, ...]:
+    return tuple(map(float, values))
+
+
+@attrs.frozen
+class Statistics:
+    """Mean and standard deviation of each channel, or of each target, over training examples.
+
+    Attributes:
+        mean: `[channel]`, in the units of the data.
+        std: `[channel]`, above 0; 1 for what is constant.
+    """
+
+    mean: tuple[float, ...] = attrs.field(converter=_numbers)
+    std: tuple[float, ...] = attrs.field(converter=_numbers)
+
+    def standardized(self, values: Tensor) -> Tensor:
+        """Values `[example, channel, ...]` less the mean, over the standard deviation, in float32."""
+        mean, std = (self._column(one, values).float() for one in (self.mean, self.std))
+        return (values.float() - mean) / std
+
+    def restored(self, values: Tensor) -> Tensor:
+        """The inverse of `standardized`, in float64."""
+        return values.double() * self._column(self.std, values) + self._column(self.mean, values)
+
+    def _column(self, numbers: Sequence[float], values: Tensor) -> Tensor:
+        column = torch.tensor(numbers, dtype=torch.float64, device=values.device)
+        return column.reshape(-1, *[1] * (values.ndim - 2))
+
+
+@attrs.frozen
+class Preprocessing:
+    """What the `standardize` steps of a run found in its training data, and the names of its classes.
+
+    `run.json` keeps it as `preprocessing`.
+
+    Attributes:
+        standardize: of the images, one of each for every channel; none without such a step.
+        targets: of the targets of a regression; none without such a step.
+        classes: names of the outputs, in order; none where they have no names.
+    """
+
+    standardize: Statistics | None = None
+    targets: Statistics | None = None
+    classes: tuple[str, ...] | None = None
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any] | None) -> Preprocessing:
+        """What `record` wrote; nothing for runs of before it was written.
+
+        Raises:
+            RunError: it is something else.
+        """
+        if record is None:
+            return cls()
+        try:
+            images, targets = (record[key] and Statistics(**record[key]) for key in ("standardize", "targets"))
+            return cls(images, targets, None if record["classes"] is None else tuple(record["classes"]))
+        except (KeyError, TypeError, ValueError) as error:
+            raise RunError("`preprocessing` in run.json is damaged: it must hold what the run found") from error
+
+    def record(self) -> dict[str, Any]:
+        """The same as values that JSON can hold."""
+        return attrs.asdict(self)
+
+    def target_scale(self, targets: int) -> Tensor:
+        """What one unit of each trained target stands for in the units of the data: float64 `[target]`."""
+        return torch.ones(targets).double() if self.targets is None else torch.tensor(self.targets.std).double()
+
+    @property
+    def nats(self) -> float:
+        """What a density of one example's targets loses in the units of the data against those it is trained in."""
+        return math.fsum(map(math.log, self.targets.std)) if self.targets else 0.0
+
+    def renumbered(self, labels: Tensor, names: Sequence[str]) -> Tensor:
+        """Labels as the run numbers its classes, matched by name.
+
+        Args:
+            labels: `[example]`, numbering `names`.
+            names: of the classes of these data; without them, or without those of the run, labels stay as they are.
+
+        Raises:
+            RunError: a class of an example is none of the run's; the line names it.
+        """
+        if not names or self.classes is None:
+            return labels
+        learned = {name: number for number, name in enumerate(self.classes)}
+        strange = [names[label] for label in labels.unique().tolist() if names[label] not in learned]
+        if strange:
+            raise RunError(
+                f"{_listed(strange)} of these data {'is' if len(strange) == 1 else 'are'} not among the classes that "
+                f"the run has learned: {_listed(self.classes)}"
+            )
+        return torch.tensor([learned.get(name, -1) for name in names], device=labels.device)[labels]
+
+
+UNPREPARED = Preprocessing()
+"""Of data that no step has standardized, and whose classes have no names."""
+
+_MOST_NAMES = 12
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more

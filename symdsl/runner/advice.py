@@ -1,0 +1,62 @@
+"""Why a network does not learn, from what happened: its data, its steps and its losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import median
+
+from torch import Tensor
+
+from symdsl.runner.learner import Learner
+
+_FAR = 100.0
+"""Root mean square from which on, and below the inverse of which, numbers are too far from 1 to be learned from."""
+
+_SOME = 4096
+"""Examples that are looked at."""
+
+_MOVED = 0.01
+"""Share of its initial size that a weight must have been able to move by to have learned anything."""
+
+
+def diagnosis(learner: Learner, losses: Sequence[float]) -> str:
+    """The likeliest cause of a search that fails or does no better than guess, and what to do about it.
+
+    Args:
+        learner: after some epochs.
+        losses: the loss of every epoch that came to its end, from the first on.
+    """
+    return (
+        _bad_scale("targets", learner.train.y, "standardize(targets)")
+        or _bad_scale("images", learner.train.x, "standardize")
+        or _too_slow(learner)
+        or _too_fast(losses)
+    )
+
+
+def _bad_scale(what: str, values: Tensor, step: str) -> str:
+    if not values.is_floating_point():
+        return ""
+    size = float(values[:_SOME].double().square().mean().sqrt())
+    if size == 0 or 1 / _FAR <= size <= _FAR:
+        return ""
+    return f"the {what} are of the order of {size:.0e}, the network's outputs of that of 1: write `|> {step}`"
+
+
+def _too_slow(learner: Learner) -> str:
+    """Adam moves a weight by about the learning rate in every step, and no further."""
+    optimizer = learner.search.optimizer
+    reach = optimizer.lr * learner.step_size * learner.epoch * math.ceil(len(learner.train) / learner.search.batch)
+    sizes = [float(one.detach().double().square().mean().sqrt()) for one in learner.parameters.values()]
+    known = [size for size in sizes if size > 0 and math.isfinite(size)]
+    size = median(known) if known else 0.0
+    if reach >= _MOVED * size:
+        return ""
+    return f"the weights can have moved by {reach / size:.0e} of their size at most: raise `lr` (={optimizer.lr:g})"
+
+
+def _too_fast(losses: Sequence[float]) -> str:
+    rose = len(losses) > 1 and losses[-1] > losses[0]
+    told = "the loss has risen: " if rose else ""
+    return f"{told}a lower `lr` or a warm-up, such as `optimizer = adam(warmup = 0.05)`, may help"
