@@ -319,8 +319,14 @@ def test_evaluation_repeats_the_test_metrics(small, tmp_path):
 
 def test_evaluation_of_weights_that_do_not_fit_is_one_line(small, tmp_path):
     runner.search(small(search__epochs=1), device="cpu", out=tmp_path / "run")
-    with pytest.raises(RunError, match="does not hold the weights of this network"):
+    with pytest.raises(RunError, match="the data hold the label 3, but the run has learned 3 classes"):
         runner.evaluate(tmp_path / "run", {"data.classes": 4}, device="cpu")
+    info = read(tmp_path / "run", "run.json")
+    del info["sha256"]  # as runs of before checksums were kept
+    (tmp_path / "run" / "run.json").write_text(json.dumps(info))
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"no tensors")
+    with pytest.raises(RunError, match="does not hold the weights of this network"):
+        runner.evaluate(tmp_path / "run", device="cpu")
 
 
 def test_the_weights_are_keyed_like_the_precisions(small, tmp_path):
@@ -366,7 +372,9 @@ def test_a_network_that_does_not_learn_is_remarked_on_once(small, tmp_path, rate
     listening = Listening()
     spec = small(search__epochs=12, search__optimizer=f"adam(lr = {rate})")
     runner.search(spec, device="cpu", out=tmp_path, objective="map", observer=listening)
-    assert [("after 5 epochs" in note, "raise `lr`" in note) for note in listening.notes] == [(True, True)] * (not learns)
+    assert [("after 5 epochs" in note, "raise `lr`" in note) for note in listening.notes] == [(True, True)] * (
+        not learns
+    )
 
 
 @pytest.mark.parametrize("augmented", [False, True])
