@@ -1,10 +1,10 @@
-"""Effective numbers of parameters by KFAC, without and with its bound, of the Gauss-Newton block, and of all tensors.
+"""Effective numbers of parameters by KFAC, of the Gauss-Newton block, and of all tensors together.
 
     python benchmarks/effective_numbers.py RUN --fisher 'mc(4)' --largest 2500
 
 Takes a finished run, as it was before training and as it is after, and the precisions it learned. The block of every
 tensor with at most `--largest` parameters is summed up from the gradients of single examples, which shares no code with
-the others and neglects nothing but the other tensors. The last number, by random projections of all gradients, does
+the others and neglects nothing but the other tensors. The last number, by sketches of all gradients, does
 not neglect these. All take their labels from the same kind of Fisher.
 """
 
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 import attrs
 import torch
@@ -25,13 +24,13 @@ from symdsl.data import Examples
 from symdsl.evidence.loss import Fisher, likelihood_of, parse_fisher
 from symdsl.nn import Network
 from symdsl.runner.evaluate import learned_network
-from symdsl.runner.learner import stated_precisions
+from symdsl.runner.start import stated_start
 from symdsl.runs import RunFolder
 
 
 @attrs.frozen
 class Row:
-    """One tensor: effective numbers by KFAC, bounded, of the block and of all tensors, before training and after."""
+    """One tensor: effective numbers by KFAC, of the block and of all tensors, before training and after."""
 
     tensor: str
     size: int
@@ -45,24 +44,26 @@ class Row:
 
 
 def finished(run: Path) -> tuple[Network, Examples, dict[str, float]]:
-    """The network of a finished run, what it was trained on, and the precision of every tensor not switched off."""
+    """The network of a finished run, what it was trained on, and the precision of every tensor not pruned."""
     spec, folder = symdsl.load(run / "spec.sym"), RunFolder.view(run)
     learned = [line["precisions"] for line in folder.read_metrics() if line.get("precisions")]
-    precisions = dict(learned[-1]) if learned else stated_precisions(spec.facts)
+    precisions = dict(learned[-1]) if learned else stated_start(spec.facts).precisions
     return learned_network(folder), symdsl.data.load(spec).train, precisions
 
 
 def untrain(net: Network, initial: Network) -> None:
-    """Gives a network its initial weights back; paths that were switched off stay so."""
+    """Gives a network its initial weights back; paths that were pruned stay so."""
     weights = initial.tensors()
     for key, parameter in net.tensors().items():
         parameter.data.copy_(weights[key])
 
 
 def fitted(
-    net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], **options: Any
+    net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], curvature: str
 ) -> dict[str, float]:
-    return symdsl.laplace.fit(net, train, fisher=fisher, precisions=precisions, **options).effective_parameters()
+    return symdsl.laplace.fit(
+        net, train, fisher=fisher, precisions=precisions, curvature=curvature
+    ).effective_parameters()
 
 
 def block(net: Network, train: Examples, fisher: Fisher, key: str) -> Tensor:
@@ -101,11 +102,11 @@ def effective(matrix: Tensor, precision: float) -> float:
 def compared(
     net: Network, train: Examples, fisher: str, precisions: Mapping[str, float], keys: list[str]
 ) -> dict[str, tuple[float, ...]]:
-    plain, bounded, together = (
-        fitted(net, train, fisher, precisions, **options) for options in ({}, {"bounded": True}, {"curvature": "full"})
+    kfac, joint = (
+        fitted(net, train, fisher, precisions, curvature=curvature) for curvature in ("kfac-expand", "joint")
     )
     blocks = {key: effective(block(net, train, parse_fisher(fisher), key), precisions[key]) for key in keys}
-    return {key: (plain[key], bounded[key], blocks[key], together[key]) for key in keys}
+    return {key: (kfac[key], blocks[key], joint[key]) for key in keys}
 
 
 def main() -> None:
@@ -120,9 +121,9 @@ def main() -> None:
     after = compared(net, train, arguments.fisher, precisions, keys)
     untrain(net, symdsl.compile(symdsl.load(arguments.run / "spec.sym")))
     before = compared(net, train, arguments.fisher, precisions, keys)
-    figures = "KFAC | bounded | block | all tensors"
+    figures = "KFAC | block | all tensors"
     print(f"| tensor | parameters | precision | untrained: {figures} | trained: {figures} |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|")
     for key in keys:
         print(Row(key, sizes[key], precisions[key], before[key], after[key]))
 

@@ -21,24 +21,28 @@ from torch import Tensor
 from torch.nn import functional
 
 from symdsl import nn, spec
-from symdsl.catalog.searches import PROJECTED_ROWS, PROJECTED_WIDTH
-from symdsl.evidence import Categorical, MonteCarlo, Signs, estimate, project
+from symdsl.evidence import (
+    CURVATURES,
+    Categorical,
+    Fisher,
+    Kronecker,
+    KroneckerFactors,
+    MonteCarlo,
+    Rademacher,
+    WeightUse,
+    estimate,
+)
 from symdsl.evidence.eigenvalues import symmetric_eigenvalues
-from symdsl.evidence.kfac import LowRank
+from symdsl.evidence.joint import WIDTH, CountSketch, ProductSketch
+from symdsl.evidence.kfac import gram
 from symdsl.kinds.dense.module import is_multiplied_out, multiplied_out
 from symdsl.lowering import compile
 from symdsl.resources import shipped
 
 BATCH = 64
 
-TRAINED, PASSED = 128, 512
-"""Examples at a time in a search: of a training step, and of a pass for the curvature."""
-
-BOUNDED = 4096
-"""Examples of a pass with bounds or projections."""
-
-UPDATES = 5
-"""Of the prior, in an evidence step."""
+TRAINED, PASSED = 128, 1024
+"""Examples at a time in a search: of a training step, and of an estimate of the curvature."""
 
 Work = Callable[[], object]
 
@@ -185,42 +189,78 @@ NETWORKS = {
 
 
 def curvature() -> Iterator[Row]:
-    """A pass for the factors with one sampled label against training on the same examples, each as a search does it."""
+    """An estimate, and its determinant at one prior, against training on the same examples."""
     for name, settings in NETWORKS.items():
         net = compile(spec.load(shipped("specs/quadrant_digit.sym"), settings))
-        yield factors(f"the pyramid of {name}", net, image(1, 16, PASSED).detach())
-        yield factors(f"the pyramid of {name}", net, image(1, 16, BOUNDED).detach(), bounded=True)
-        yield projections(f"the pyramid of {name}", net, image(1, 16, BOUNDED).detach())
+        for kind, fisher in (("kfac-expand", MonteCarlo(1)), ("joint", Rademacher(1))):
+            yield estimated(f"{kind}, the pyramid of {name}", net, image(1, 16, PASSED).detach(), kind, fisher)
     lifted = compile(spec.load(shipped("specs/rotated_mnist.sym")))
-    yield factors("rotated_mnist.sym", lifted, image(1, 32, PASSED).detach())
-    few = LowRank(torch.randn(PASSED, 2048, generator=torch.Generator().manual_seed(0)))
-    dense = few.dense()
-    yield Row(
-        f"eigenvalues of a factor of FC, side 2048, {PASSED} examples",
-        "those of the dense factor",
-        partial(few.eigenvalues, "rows"),
-        partial(symmetric_eigenvalues, dense, "dense"),
+    yield estimated(
+        "kfac-expand, rotated_mnist.sym", lifted, image(1, 32, PASSED // 2).detach(), "kfac-expand", MonteCarlo(1)
     )
 
 
-def factors(name: str, net: nn.Network, x: Tensor, bounded: bool = False) -> Row:
-    """With what bounds the determinants, `x` should have so many examples that their group of 256 is a small part."""
-    y, generator = torch.arange(len(x)) % 10, torch.Generator().manual_seed(0)
-    ours = partial(estimate, net, x, y, Categorical(), MonteCarlo(1), generator, PASSED, bounded=bounded)
-    what, bar = ("factors and bounds", 0.0) if bounded else ("factors", 1.5)
-    return Row(f"{what} by mc(1), {name}", "training steps", ours, training(net, x, y), bar)
+def large() -> Iterator[Row]:
+    """What is done for large dense kinds, whose examples are few, against what is done for others."""
+    few = torch.randn(512, 2048, generator=torch.Generator().manual_seed(0))
+    ours, dense = (
+        KroneckerFactors({"w": Kronecker(torch.ones(1, 1, 1), factor)}) for factor in (few, gram(few).unsqueeze(0))
+    )
+    yield Row("determinant of a factor of 512 vectors, side 2048", "of the dense factor", once(ours), once(dense))
+    g, a = (torch.randn(64, 1, 1, 1024, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
+    product = ProductSketch(g, a, WIDTH, torch.Generator().manual_seed(0))
+    count = CountSketch(1024**2, WIDTH, torch.Generator().manual_seed(0))
+    yield Row(
+        "sketch of 64 gradients of FC, 1024 to 1024, by products",
+        "by a CountSketch",
+        partial(product.of_pairs, g, a),
+        partial(count.of_pairs, g, a),
+    )
 
 
-def projections(name: str, net: nn.Network, x: Tensor) -> Row:
-    """What `laplace(full, fisher = signs(1))` asks of an evidence step: the pass, and five updates of the prior."""
+def once(ggn: KroneckerFactors) -> Work:
+    """The determinant, decomposed anew every time."""
+    return lambda: ggn.scaled(1.0).at({"w": 1.0})
+
+
+def estimated(name: str, net: nn.Network, x: Tensor, kind: str, fisher: Fisher) -> Row:
     y, generator = torch.arange(len(x)) % 10, torch.Generator().manual_seed(0)
 
     def ours() -> None:
-        found = project(net, x, y, Categorical(), Signs(1), generator, PROJECTED_WIDTH, PROJECTED_ROWS).determinant()
-        for number in range(UPDATES):
-            found.effective(dict.fromkeys(found.sizes, 1.5**number))
+        found = estimate(net, x, y, Categorical(), fisher, generator, CURVATURES[kind]).ggn
+        found.at(dict.fromkeys(found.sizes, 1.0))
 
-    return Row(f"projections by signs(1), {name}", "training steps", ours, training(net, x, y))
+    return Row(name, "training steps", ours, training(net, x, y))
+
+
+def moments() -> Iterator[Row]:
+    """The shorter ways to the moment of what a weight reads, each against the way through the format."""
+    for kind, lift, stride in (
+        ("CONV(3)", "", 1),
+        ("CONV(5)", "", 1),
+        ("CONV(3)", "", 2),
+        ("S-CONV(3)", "", 1),
+        ("GCONV(3)", "lift p4", 1),
+        ("GCONV(3)", "lift p4", 2),
+        ("GCONV(3, factor = pointwise)", "lift p4", 1),
+        ("GCONV(3, factor = separable)", "lift p4", 1),
+        ("GCONV(3, factor = depthwise)", "lift p4", 1),
+        ("S-GCONV(3)", "lift p4", 1),
+    ):
+        for size, channels in ((16, 8), (4, 32)):
+            one = path(kind, size, channels, channels, lift, stride)
+            x = image(channels * (4 if lift else 1), size, 128).detach()
+            use = next(use for use in one.weight_uses.values() if use.input_moment is not None)
+            name = f"moment of {kind} stride {stride}, {channels} channels, {size}x{size}"
+            yield Row(name, "by the format", no_grad(use.input_moment, one, x), no_grad(by_the_format, use, one, x))
+
+
+def by_the_format(use: WeightUse, one: nn.Path, x: Tensor) -> Tensor:
+    return gram(use.inputs(one, x).transpose(0, 1).flatten(1, 2))
+
+
+def no_grad(function: Callable[..., Tensor], *arguments: object) -> Work:
+    return partial(torch.no_grad()(function), *arguments)
 
 
 def training(net: nn.Network, x: Tensor, y: Tensor) -> Work:
@@ -277,12 +317,12 @@ def main() -> None:
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(0)
     print(
-        f"forward and backward of a batch of {BATCH}; curvature and training of {PASSED} examples, with bounds or "
-        f"projections {BOUNDED}; {arguments.threads} threads, {arguments.rounds} rounds\n"
+        f"forward and backward of a batch of {BATCH}; curvature and training of {PASSED} examples; "
+        f"{arguments.threads} threads, {arguments.rounds} rounds\n"
     )
     print("| ours | plain | ours ms | plain ms | ratio | bar |")
     print("|---|---|---|---|---|---|")
-    for row in (*paths(), *few_positions(), *curvature()):
+    for row in (*paths(), *few_positions(), *moments(), *large(), *curvature()):
         if arguments.only in row.name:
             print(measured(row, arguments.rounds), flush=True)
     if not arguments.only:

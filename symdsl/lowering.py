@@ -12,7 +12,7 @@ from torch import nn as torch_nn
 
 from symdsl import nn
 from symdsl.analysis import facts
-from symdsl.evidence.weight_use import demand_handlers
+from symdsl.evidence.weight_use import demand_weight_uses
 from symdsl.kinds import KINDS
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generato
     kind = KINDS[candidate.kind]
     path: nn.Path = kind.imported(kind.module)(layer, candidate, scale, generator)
     path.weight_uses = kind.imported(kind.weight_use)(path)
-    demand_handlers(path, f"{layer.name}.{candidate.name}")
+    demand_weight_uses(path, f"{layer.name}.{candidate.name}")
     return path
 
 

@@ -7,7 +7,9 @@ import torch
 
 from symdsl import data, lowering
 from symdsl.data import Dataset, Examples
-from symdsl.runner.learner import Learner
+from symdsl.runner.start import begin
+from symdsl.runner.structure import Structure
+from symdsl.runner.training import Trainer
 from symdsl.spec import Spec, parse
 
 FIXED = """
@@ -47,6 +49,14 @@ def regression():
     return attrs.evolve(spec, facts=facts), dataset
 
 
-def learner(spec: Spec, dataset: Dataset | None = None) -> Learner:
+def trainer(spec: Spec, dataset: Dataset | None = None) -> Trainer:
     """At the beginning of a search with seed 0."""
-    return Learner(lowering.compile(spec, 0), spec.facts, dataset or data.load(spec), 0)
+    return structure(spec, dataset).trainer
+
+
+def structure(spec: Spec, dataset: Dataset | None = None, notes: list[str] | None = None) -> Structure:
+    """The same with the evidence steps; what a user is told goes to `notes`."""
+    net = lowering.compile(spec, 0)
+    start = begin(net, spec.facts)
+    one = Trainer(net, spec.facts, dataset or data.load(spec), 0, start.precisions)
+    return Structure(one, start.learned, [].append if notes is None else notes.append)

@@ -14,7 +14,7 @@ import torch
 import symdsl
 from oracles.comparison import assert_same
 from symdsl.diagnostics import RunError
-from symdsl.evidence import Categorical, Exact, estimate
+from symdsl.evidence import CURVATURES, Categorical, Exact, estimate
 from symdsl.kinds import CONV, KINDS, table
 from symdsl.kinds.dense.module import FullyConnected
 from symdsl.kinds.dense.weight_use import fully_connected
@@ -40,7 +40,7 @@ try:
     runner.search(spec, device="cpu", out="parts", observer=Interrupting())
 except KeyboardInterrupt:
     pass
-parts = runner.search(spec, device="cpu", out="parts", resume="parts").content
+parts = runner.search(spec, device="cpu", resume="parts").content
 del whole["wall_s"], parts["wall_s"]
 assert whole == parts
 """
@@ -108,8 +108,8 @@ def test_the_factors_of_the_example_equal_their_definition(depthwise: Network, s
         Categorical(),
         Exact(),
         torch.Generator(),
-        sharing=sharing,  # type: ignore[arg-type]
-    ).blocks["l1.D.w"]
+        CURVATURES[f"kfac-{sharing}"],
+    ).ggn.blocks["l1.D.w"]  # type: ignore[attr-defined]
     right, left = torch.zeros(3, 9, 9).double(), torch.zeros(1, 1, 1).double()
     for image in x:
         uses: dict[str, object] = {}

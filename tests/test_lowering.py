@@ -53,7 +53,7 @@ def _made_by_hand(name: str) -> Candidate:
     return sparse(name) if name.startswith("S-") else candidate(name)
 
 
-def test_every_kind_has_a_module_a_handler_and_a_page() -> None:
+def test_every_kind_has_a_module_a_weight_use_and_a_page() -> None:
     assert {path.stem for path in PAGES.glob("*.md")} == {name.lower() for name in KINDS}
     for name in KINDS:
         net = lowering.build(tuple(Chain(1, 4, 4).lift("p4").layer(_made_by_hand(name), channels=2).nodes), 0)
@@ -105,17 +105,20 @@ def test_parameters_have_the_shapes_that_the_records_say(candidates: str) -> Non
 
 @pytest.mark.parametrize("candidates", EVERY)
 def test_the_factors_have_the_sizes_that_the_records_say(candidates: str) -> None:
-    from symdsl.evidence import Categorical, Exact, estimate
+    from symdsl.evidence import CURVATURES, Categorical, Exact, KroneckerFactors, estimate
 
     spec = every(candidates)
-    blocks = estimate(
+    found = estimate(
         lowering.compile(spec),
         torch.randn(2, 1, 4, 4, generator=torch.Generator().manual_seed(0)),
         torch.zeros(2, dtype=torch.int64),
         Categorical(),
         Exact(),
         torch.Generator(),
-    ).blocks
+        CURVATURES["kfac-expand"],
+    ).ggn
+    assert isinstance(found, KroneckerFactors)
+    blocks = found.blocks
     for key, tensor in recorded(spec).items():
         assert blocks[key].left.shape == (tensor.left.blocks, tensor.left.side, tensor.left.side)
         assert blocks[key].right.shape == (tensor.right.blocks, tensor.right.side, tensor.right.side)

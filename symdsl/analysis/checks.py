@@ -112,19 +112,10 @@ def _entries(factor: FactorSize) -> int:
 
 
 def check_search(search: Search, spans: Mapping[str, Span], place: Span, collector: Collector) -> None:
-    """Warn of a search that ends before it takes an evidence step, and of a burn-in's end without a burn-in."""
-    may_end_early = search.burnin_fit < 1
-    if may_end_early and not search.burnin:
-        message = "`burnin_fit` has no effect, as there is no burn-in to end"
-        collector.report(
-            "W108", spans.get("burnin_fit", place), message, help="give the most epochs it may last with `burnin`"
-        )
-    first = search.burnin + search.every
-    if first <= search.epochs:
+    """Warn of a search that ends before it takes an evidence step."""
+    if search.burnin < search.epochs:
         return
-    given = [spans[key] for key in ("epochs", "burnin", "every") if key in spans] or [place]
-    message = f"the search ends after epoch {search.epochs}, before its first evidence step at epoch {first}"
-    if may_end_early and search.burnin:
-        message += f", unless an earlier one explains more than {search.burnin_fit:g} of the deviance"
-    notes = [(span, "sets when the first step comes") for span in given[1:]]
-    collector.report("W104", given[0], message, help="raise `epochs`, or lower `burnin` or `every`", notes=notes)
+    given = [spans[key] for key in ("epochs", "burnin") if key in spans] or [place]
+    message = f"the search ends after epoch {search.epochs}, before burn-in does, so no structure is learned"
+    notes = [(span, "sets when the first evidence step may come") for span in given[1:]]
+    collector.report("W104", given[0], message, help="raise `epochs`, or lower `burnin`", notes=notes)

@@ -254,6 +254,13 @@ _TABLE = (
         "network n = p(4)",
     ),
     Code(
+        "E312",
+        "a word that is no longer part of the language",
+        "An earlier version knew this key, argument or value. The help says what came in its place.",
+        "search {\n  rescale = true\n}",
+        "search {\n  epochs = 10\n}",
+    ),
+    Code(
         "E401",
         "a value of the wrong type",
         "The message says what was expected and what was found.",
@@ -377,10 +384,9 @@ _TABLE = (
     Code(
         "W104",
         "a search that never reaches its first evidence step",
-        "The first evidence step comes at epoch `burnin + every`, or `every` epochs after the first one that explains "
-        "more than `burnin_fit` of the deviance. If the search ends before, no structure is learned.",
-        "search {\n  epochs = 2\n}",
-        "search {\n  epochs = 2\n  every = 1\n}",
+        "Evidence steps begin after `burnin` epochs. If the search ends before, no structure is learned.",
+        "search {\n  epochs = 2\n  burnin = 2\n}",
+        "search {\n  epochs = 3\n  burnin = 2\n}",
     ),
     Code(
         "W105",
@@ -406,14 +412,6 @@ _TABLE = (
         "is. Divisions that leave no rest give whole numbers; `floor` and `ceil` round others.",
         "let epochs = 10 // 2\nsearch {\n  epochs = epochs\n}",
         "let epochs = floor(10 / 2)\nsearch {\n  epochs = epochs\n}",
-    ),
-    Code(
-        "W108",
-        "a `burnin_fit` without a `burnin`",
-        "`burnin` is the number of epochs that burn-in lasts at most, and `burnin_fit` ends it before that. Where "
-        "`burnin` is 0, which it is unless it is given, there is nothing to end.",
-        "search {\n  burnin_fit = 0.9\n}",
-        "search {\n  burnin     = 30\n  burnin_fit = 0.9\n}",
     ),
     Code(
         "W109",

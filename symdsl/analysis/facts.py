@@ -212,38 +212,16 @@ class Fisher:
     """How the Gauss-Newton expectation over labels is taken.
 
     Attributes:
-        kind: all columns, labels drawn from the model, or all columns added up with random signs.
-        samples: number of labels or of sums; of no meaning for `exact`.
+        kind: all columns, or labels drawn from the model.
+        samples: number of labels; of no meaning for `exact`.
     """
 
-    kind: Literal["exact", "mc", "signs"]
+    kind: Literal["exact", "mc"]
     samples: int = 0
 
 
-@attrs.frozen
-class Kfac:
-    """A block of the Gauss-Newton matrix for every parameter tensor, by its Kronecker factors.
-
-    Attributes:
-        sharing: how weights used several times per example are treated: KFAC-expand or KFAC-reduce.
-        bounded: whether what single examples add bounds the determinants.
-    """
-
-    sharing: Literal["expand", "reduce"] = "expand"
-    bounded: bool = True
-
-
-@attrs.frozen
-class Full:
-    """The whole Gauss-Newton matrix, by random projections of single examples' gradients.
-
-    Attributes:
-        width: numbers that a gradient is projected to in each tensor that has more.
-        rows: rows that all examples' columns are projected to if there are more.
-    """
-
-    width: int
-    rows: int
+Curvature = Literal["kfac-expand", "kfac-reduce", "joint"]
+"""How the Gauss-Newton matrix is approximated: by blocks, in one of two ways of sharing weights, or whole."""
 
 
 @attrs.frozen
@@ -251,11 +229,11 @@ class Objective:
     """What the search maximises.
 
     Attributes:
-        approximation: of the Gauss-Newton matrix.
-        fisher: how the expectation over labels is taken.
+        curvature: approximation of the Gauss-Newton matrix; None leaves it to the number of training examples.
+        fisher: how Kronecker factors take the expectation over labels.
     """
 
-    approximation: Kfac | Full
+    curvature: Curvature | None
     fisher: Fisher
 
 
@@ -268,38 +246,19 @@ class Optimizer:
         lr: first learning rate.
         schedule: how it goes down over the run.
         clip: bound on the gradient's norm; 0 for none.
-        steps: `relative` shrinks a tensor's steps as the tensor itself shrinks below its initial size.
-        warmup: share of the run, in [0, 1], in which the learning rate rises to its schedule.
-        scales: whether the scale of each tensor takes steps of its own, too.
     """
 
     name: Literal["adam"]
     lr: float
     schedule: Literal["cosine", "constant"]
     clip: float
-    steps: Literal["relative", "absolute"] = "relative"
-    warmup: float = 0.0
-    scales: bool = False
-
-
-PriorSchedule = Literal["onecycle", "cosine", "constant"]
-"""How the size of prior updates changes over a run: rising from zero and back, falling to zero, or never."""
-
-
-@attrs.frozen
-class Adam:
-    """Prior update by Adam on the log precisions."""
-
-    lr: float
-    schedule: PriorSchedule
 
 
 @attrs.frozen
 class Mackay:
-    """Prior update by MacKay's fixed point; `damping` in [0, 1) is the share of the old log precision kept at first."""
+    """Prior update by MacKay's fixed point; `damping` in [0, 1) is the share of the old log precision that is kept."""
 
     damping: float
-    schedule: PriorSchedule = "onecycle"
 
 
 @attrs.frozen
@@ -308,37 +267,27 @@ class Search:
 
     Attributes:
         objective: what is maximised.
+        start: how candidates start that break a symmetry which another of their layer keeps.
         epochs: total epochs.
         burnin: epochs before the first evidence step may happen.
-        burnin_fit: share of the deviance of the training targets, in [0, 1]; burn-in ends early once more is explained.
-        every: epochs between evidence steps.
-        steps: prior updates per evidence step.
+        every: training steps between evidence steps; None leaves it to the costs of both.
+        examples: training examples that an evidence step estimates the curvature on.
         optimizer: training of the parameters.
         prior_optimizer: update of the prior precisions.
-        rescale: whether the scales of tensors are brought to their mode before every evidence step and at the end.
-        breaking_precision: where the learned prior of a candidate starts that breaks a symmetry which another candidate
-            of its layer keeps, if the spec gives it none.
-        breaking_per: whether that is the whole precision, or one times the number of elements that the broken symmetry
-            has for each one which the candidate keeps.
         batch: examples per batch.
         seed: seeds initialisation, order and sampling.
-        keep_paths: whether paths that are switched off stay alive.
     """
 
     objective: Objective
+    start: Literal["relaxed", "symmetric"]
     epochs: int
     burnin: int
-    burnin_fit: float
-    every: int
-    steps: int
+    every: int | None
+    examples: int
     optimizer: Optimizer
-    prior_optimizer: Adam | Mackay
-    rescale: bool
-    breaking_precision: float
-    breaking_per: Literal["candidate", "element"]
+    prior_optimizer: Mackay
     batch: int
     seed: int
-    keep_paths: bool
 
 
 @attrs.frozen

@@ -335,6 +335,22 @@ def unknown(
     collector.report(code, span, f"unknown {what} `{shortened(name)}`{where}", help=help, fix=fix)
 
 
+def replaced(what: str, word: str, span: Span, words: Iterable[tuple[str, str]], collector: Collector) -> bool:
+    """Report a word that the language once knew, with what to write now; false if it is not one of them.
+
+    Args:
+        what: the word was, such as "a key of `search`".
+        word: as written.
+        span: where.
+        words: those that are gone, each with what to write now.
+        collector: receives it.
+    """
+    advice = dict(words).get(word)
+    if advice is not None:
+        collector.report("E312", span, f"`{word}` is no longer {what}", help=advice)
+    return advice is not None
+
+
 def _choice(words: Sequence[str]) -> str:
     if not 0 < len(words) <= _MOST_LISTED:
         return ""

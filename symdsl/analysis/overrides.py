@@ -7,7 +7,7 @@ from functools import partial
 
 import attrs
 
-from symdsl.analysis.names import gaps_of, hidden, unknown
+from symdsl.analysis.names import gaps_of, hidden, replaced, unknown
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Parameter, Quoted, Signature
@@ -243,7 +243,8 @@ class _Finding:
     def search(self, key: str) -> Slot | None:
         parameter = SEARCH.parameter(key)
         if parameter is None:
-            self._unknown(self._end(key), key, SEARCH.names, " of `search`")
+            if not replaced("a key of `search`", key, self._end(key), SEARCH.replaced, self.collector):
+                self._unknown(self._end(key), key, SEARCH.names, " of `search`")
             return None
         block = next((one for one in self.program.statements if isinstance(one, ast.Search)), None)
         given = [one.value for one in block.settings if one.name.text == key] if block else []

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from symdsl.analysis.expressions import evaluate
-from symdsl.analysis.facts import Adam, Fisher, Full, Kfac, Mackay, Objective, Optimizer, Search
-from symdsl.analysis.names import Scope, unique, unknown
+from symdsl.analysis.facts import Curvature, Fisher, Mackay, Objective, Optimizer, Search
+from symdsl.analysis.names import Scope, replaced, unique, unknown
 from symdsl.analysis.types import Bound, bind
 from symdsl.analysis.values import Given
 from symdsl.catalog.searches import SEARCH
@@ -25,35 +25,35 @@ def analyse_search(settings: Sequence[ast.Setting], span: Span, scope: Scope) ->
 
 
 def _known(setting: ast.Setting, scope: Scope) -> bool:
-    if SEARCH.parameter(setting.name.text) is not None:
+    word, span = setting.name.text, setting.name.span
+    if SEARCH.parameter(word) is not None:
         return True
-    unknown("E303", "key", setting.name.text, setting.name.span, SEARCH.names, scope.collector, " of `search`")
+    if not replaced("a key of `search`", word, span, SEARCH.replaced, scope.collector):
+        unknown("E303", "key", word, span, SEARCH.names, scope.collector, " of `search`")
     return False
 
 
 def _search(bound: dict[str, Any]) -> Search:
     special = {
         "objective": _objective(cast(Bound, bound["objective"])),
+        "every": bound.get("every"),
         "optimizer": Optimizer("adam", **_arguments(bound["optimizer"])),
-        "prior_optimizer": _PRIOR_OPTIMIZERS[bound["prior_optimizer"].name](**_arguments(bound["prior_optimizer"])),
+        "prior_optimizer": Mackay(**_arguments(bound["prior_optimizer"])),
     }
     return Search(**{**bound, **special})
-
-
-_PRIOR_OPTIMIZERS: dict[str, type[Adam] | type[Mackay]] = {"adam": Adam, "mackay": Mackay}
 
 
 def _arguments(bound: Bound) -> dict[str, Any]:
     return dict(bound.arguments)
 
 
-_APPROXIMATIONS: dict[str, type[Kfac] | type[Full]] = {"kfac": Kfac, "full": Full}
-
-
 def _objective(bound: Bound) -> Objective:
     arguments = _arguments(bound)
-    approximation, fisher = arguments["approximation"], arguments["fisher"]
-    return Objective(
-        _APPROXIMATIONS[approximation.name](**_arguments(approximation)),
-        Fisher(fisher.name, fisher.arguments.get("samples", 0)),
-    )
+    approximation, fisher = arguments.get("approximation"), arguments["fisher"]
+    return Objective(_curvature(approximation), Fisher(fisher.name, fisher.arguments.get("samples", 0)))
+
+
+def _curvature(approximation: Bound | None) -> Curvature | None:
+    if approximation is None:
+        return None
+    return cast(Curvature, "-".join((approximation.name, *_arguments(approximation).values())))

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import attrs
 
 from symdsl.analysis.expressions import unknown_name
-from symdsl.analysis.names import Scope, unknown
+from symdsl.analysis.names import Scope, replaced, unknown
 from symdsl.analysis.values import Applied, Given, Located, Plain, describe, is_number
 from symdsl.catalog.signatures import (
     REQUIRED,
@@ -100,7 +100,8 @@ def _parameter_name(signature: Signature, index: int, argument: Given, scope: Sc
         if signature.parameter(argument.name.text) is None:
             name = argument.name
             where = f" of `{signature.name}`"
-            unknown("E303", "argument", name.text, name.span, signature.names, scope.collector, where)
+            if not replaced(f"an argument{where}", name.text, name.span, signature.replaced, scope.collector):
+                unknown("E303", "argument", name.text, name.span, signature.names, scope.collector, where)
             return None
         return argument.name.text
     switch = _switch(signature, argument.value)
@@ -258,6 +259,8 @@ def _(type: Variant, found: Located, name: str, scope: Scope) -> BoundValue | No
         _wrong(_one_of(type.names), found, name, scope, _unquoted(value, type.names))
         return None
     if value.name not in type.names:
+        if replaced(f"a value of `{name}`", value.name, value.name_span, type.replaced, scope.collector):
+            return None
         _unknown_option(name, value.name, value.name_span, type.names, scope)
         return None
     arguments = bind(type.option(value.name), value.arguments, found.span, scope)

@@ -47,9 +47,15 @@ class Choice:
 
 @attrs.frozen
 class Variant:
-    """One of several things with arguments of their own."""
+    """One of several things with arguments of their own.
+
+    Attributes:
+        options: the things.
+        replaced: names that were options once, each with what to write now.
+    """
 
     options: tuple[Signature, ...]
+    replaced: tuple[tuple[str, str], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -107,11 +113,13 @@ class Signature:
         name: as written.
         parameters: in the order in which they can be given without their names.
         about: what it means, in a few words.
+        replaced: names of arguments that it had once, each with what to write now.
     """
 
     name: str
     parameters: tuple[Parameter, ...] = ()
     about: str = ""
+    replaced: tuple[tuple[str, str], ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:

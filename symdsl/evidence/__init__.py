@@ -1,37 +1,34 @@
 """The evidence of a network: its curvature, Laplace's approximation, and the updates of the prior that climb it."""
 
-from symdsl.evidence.estimate import Curvature, estimate
-from symdsl.evidence.joint import Joint
-from symdsl.evidence.kfac import Blocks, Kronecker, Spectrum
-from symdsl.evidence.laplace import Laplace, fit
-from symdsl.evidence.loss import Categorical, Exact, Fisher, Gaussian, Likelihood, MonteCarlo, Signs
-from symdsl.evidence.prior_updates import AdamUpdate, MackayUpdate, PriorUpdate
-from symdsl.evidence.project import Projection, project
-from symdsl.evidence.weight_use import Factors, Handler, demand_handlers, demand_rows
+from symdsl.evidence.backward import GGN, Estimate, LogDet, estimate
+from symdsl.evidence.joint import JointSketch
+from symdsl.evidence.kfac import Kronecker, KroneckerFactors
+from symdsl.evidence.laplace import CURVATURES, Laplace, fit, laplace_of
+from symdsl.evidence.loss import Categorical, Exact, Fisher, Gaussian, Likelihood, MonteCarlo, Rademacher, parse_fisher
+from symdsl.evidence.prior_updates import mackay_step
+from symdsl.evidence.weight_use import WeightUse, demand_weight_uses
 
 __all__ = [
-    "AdamUpdate",
-    "Blocks",
+    "CURVATURES",
+    "GGN",
     "Categorical",
-    "Curvature",
+    "Estimate",
     "Exact",
-    "Factors",
     "Fisher",
     "Gaussian",
-    "Handler",
-    "Joint",
+    "JointSketch",
     "Kronecker",
+    "KroneckerFactors",
     "Laplace",
     "Likelihood",
-    "MackayUpdate",
+    "LogDet",
     "MonteCarlo",
-    "PriorUpdate",
-    "Projection",
-    "Signs",
-    "Spectrum",
-    "demand_handlers",
-    "demand_rows",
+    "Rademacher",
+    "WeightUse",
+    "demand_weight_uses",
     "estimate",
     "fit",
-    "project",
+    "laplace_of",
+    "mackay_step",
+    "parse_fisher",
 ]

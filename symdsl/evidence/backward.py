@@ -1,87 +1,146 @@
-"""A pass over the data: batches forwards, columns of a square root of Lambda backwards."""
+"""One pass over the data feeds an estimate of the Gauss-Newton matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from typing import Protocol, Self
 
 import attrs
 import torch
 from torch import Tensor
 
 from symdsl.evidence.loss import Fisher, Likelihood
+from symdsl.evidence.weight_use import BatchUse
 from symdsl.nn import Network, Use
 
 
-@attrs.frozen(eq=False)
-class Passed:
-    """What every pass over the data leaves behind.
+@attrs.frozen
+class LogDet:
+    """What a Gauss-Newton matrix H says at one set of prior precisions delta and one noise.
 
     Attributes:
-        loss: the likelihood's loss, summed over examples.
-        examples: N.
+        value: `log det(H / noise + delta)`, in nats.
+        effective: the effective number of parameters of each tensor, which is the slope of `value` in its
+            `-log delta` plus its number of parameters.
+    """
+
+    value: float
+    effective: dict[str, float]
+
+
+class GGN(ABC):
+    """An estimate of the Gauss-Newton matrix H of all parameters, summed over examples, at unit noise."""
+
+    @property
+    @abstractmethod
+    def sizes(self) -> dict[str, int]:
+        """Parameters of every tensor, by key."""
+
+    @abstractmethod
+    def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
+        """`log det(H / noise + delta)` and its slopes. What it takes is decomposed once, when it is first asked for.
+
+        Raises:
+            NumericalError: H is not finite or cannot be decomposed, with the tensor's name.
+        """
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Self:
+        """factor H: an estimate on m examples times N / m stands for N of them."""
+
+
+class Accumulator(Protocol):
+    """Takes up what a pass over the data finds, batch by batch, each column after the inputs of its batch."""
+
+    def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
+        """Takes up what every tensor reads."""
+        ...
+
+    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
+        """Takes up the gradients in what every tensor writes, of one column of a square root of Lambda."""
+        ...
+
+    def ggn(self) -> GGN:
+        """The estimate."""
+        ...
+
+
+Curvature = Callable[[int, torch.Generator], Accumulator]
+"""Makes the accumulator of a pass with so many per-example gradients: examples times columns."""
+
+
+@attrs.frozen(eq=False)
+class Estimate:
+    """What one pass over the data finds.
+
+    Attributes:
+        ggn: the Gauss-Newton matrix, summed over these examples, at unit noise.
+        loss: the likelihood's loss, summed over these examples.
+        examples: how many there were.
         outputs: width of the network's output.
     """
 
+    ggn: GGN
     loss: float
     examples: int
     outputs: int
 
-
-@attrs.frozen(eq=False)
-class Forward:
-    """A batch at the network's outputs.
-
-    Attributes:
-        examples: how many these are.
-        outputs: `[n, output]`.
-        uses: of every parameter tensor, by key.
-        loss: the likelihood's loss, summed over the batch, float64.
-    """
-
-    examples: int
-    outputs: Tensor
-    uses: dict[str, Use]
-    loss: Tensor
-
-    def columns(
-        self, likelihood: Likelihood, fisher: Fisher, generator: torch.Generator
-    ) -> Iterator[dict[str, Tensor]]:
-        """For each column of a square root of Lambda: the gradient in what every use gives, by key."""
-        targets = {id(use.output): use.output for use in self.uses.values()}
-        for column in fisher.columns(likelihood, self.outputs.detach(), generator):
-            gradients = torch.autograd.grad(self.outputs, list(targets.values()), column, retain_graph=True)
-            found = dict(zip(targets, gradients, strict=True))
-            yield {key: found[id(use.output)] for key, use in self.uses.items()}
+    def scaled_to(self, examples: int) -> Estimate:
+        """What so many examples would give of which these are a random sample."""
+        factor = examples / self.examples
+        return Estimate(self.ggn.scaled(factor), self.loss * factor, examples, self.outputs)
 
 
-def in_order(x: Tensor, batch: int) -> tuple[Tensor, ...]:
-    """Indices of all examples as they come, a batch at a time, where `x` is."""
-    order = torch.arange(len(x), device=x.device)
-    return torch.split(order, batch)
-
-
-def forward(net: Network, x: Tensor, y: Tensor, likelihood: Likelihood, batches: Iterable[Tensor]) -> Iterator[Forward]:
-    """Every batch at the network's outputs.
+def estimate(
+    net: Network,
+    x: Tensor,
+    y: Tensor,
+    likelihood: Likelihood,
+    fisher: Fisher,
+    generator: torch.Generator,
+    curvature: Curvature,
+    batch: int = 512,
+) -> Estimate:
+    """Estimates the Gauss-Newton matrix of a network at its present parameters, which are left as they are.
 
     Args:
-        net: the network; its parameters are left as they are.
+        net: the network.
         x: inputs `[N, channel, row, column]`; a batch at a time goes to the network's device.
-        y: targets `[N]` or `[N, output]`, where `x` is.
+        y: targets `[N]` or `[N, output]`.
         likelihood: of the targets.
-        batches: indices of examples.
+        fisher: which columns of Lambda's square root are propagated.
+        generator: source of drawn labels, random signs and sketches, on the network's device.
+        curvature: what is made of the gradients.
+        batch: examples at a time; changes nothing but round-off, memory and what is drawn.
 
     Raises:
-        TypeError: a path did not record its use of a parameter tensor.
+        TypeError: it is not known how a parameter tensor is used, or its path did not record its use.
     """
-    for index in batches:
-        inputs, targets = x[index].to(net.device), y[index].to(net.device)
-        uses: dict[str, Use] = {}
-        outputs = net(inputs, uses)
-        _check_complete(net, uses)
-        yield Forward(len(inputs), outputs, uses, likelihood.loss(outputs.detach(), targets).double())
+    loss, width = torch.zeros((), dtype=torch.float64, device=net.device), 0
+    accumulator: Accumulator | None = None
+    for inputs, targets in zip(x.split(batch), y.split(batch), strict=True):
+        recorded: dict[str, Use] = {}
+        outputs = net(inputs.to(net.device), recorded)
+        _check_complete(net, recorded)
+        uses = {key: BatchUse.of(use) for key, use in recorded.items()}
+        loss += likelihood.loss(outputs.detach(), targets.to(net.device)).double()
+        width = outputs.shape[1]
+        accumulator = accumulator or curvature(len(x) * fisher.number(width), generator)
+        with torch.no_grad():
+            accumulator.add_inputs(uses)
+        written = {id(use.output): use.output for use in recorded.values()}
+        for column in fisher.columns(likelihood, outputs.detach(), generator):
+            pulled = torch.autograd.grad(outputs, list(written.values()), column, retain_graph=True)
+            by_output = dict(zip(written, pulled, strict=True))
+            with torch.no_grad():
+                accumulator.add_gradients(uses, {key: by_output[id(use.output)] for key, use in recorded.items()})
+    if accumulator is None:
+        raise ValueError("no examples to estimate the curvature from")
+    return Estimate(accumulator.ggn(), float(loss), len(x), width)
 
 
-def _check_complete(net: Network, uses: dict[str, Use]) -> None:
+def _check_complete(net: Network, uses: Mapping[str, Use]) -> None:
     for key, parameter in net.tensors().items():
         if parameter.requires_grad and key not in uses:
             raise TypeError(f"the use of `{key}` was not recorded, so that it would have no curvature")

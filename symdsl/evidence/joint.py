@@ -1,21 +1,33 @@
-"""The Gauss-Newton matrix of all parameter tensors together, as far as the evidence asks for it. Knows no layer."""
+"""The Gauss-Newton matrix of all parameter tensors together, by sketches of the gradients of single examples."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import math
+import zlib
 from collections.abc import Mapping
+from functools import cached_property
+from typing import Self
 
 import attrs
 import torch
 from torch import Tensor
 
 from symdsl.diagnostics import NumericalError
+from symdsl.evidence.backward import GGN, LogDet
+from symdsl.evidence.kfac import gram
+from symdsl.evidence.weight_use import BatchUse, per_example_gradients
+
+ROWS = 1024
+"""Per-example gradients of which a sketch is left; no more of them are kept as they are."""
+
+WIDTH = 512
+"""Numbers that are left of a gradient in each tensor; tensors of no more parameters are kept whole."""
+
+LARGEST_FORMED = 1 << 17
+"""Parameters of a tensor beyond which the gradients of single examples are sketched without being formed."""
 
 _LEFT_OVER = 0.1
-"""Least share of the dimensions of a projection that is taken to be left over."""
-
-_TOLD = 0.8
-"""Share of the dimensions of a projection up to which the rows that it mixes tell their effective number."""
+"""Least share of the dimensions of a sketch that is taken to be left over."""
 
 _TOLERANCE = 1e-3
 """Change in the effective numbers, relative to the largest, that ends their iteration."""
@@ -23,153 +35,145 @@ _TOLERANCE = 1e-3
 _MOST_ROUNDS = 50
 
 
-@attrs.frozen(eq=False)
-class Projected:
-    """The part of all rows in one tensor, projected.
+class CountSketch:
+    """A random projection of `size` numbers to `width` or somewhat fewer: each is added to one sum, by a random sign.
+
+    Every sum is of as many numbers as any other, so that the projection is orthogonal, which is why there may be fewer
+    sums: twice as many numbers as `width` but one give sums of two, three times as many sums of three. No more numbers
+    than `width` are left as they are.
 
     Attributes:
-        rows: `[row, column]`.
-        size: P, the number of columns before.
+        size: numbers there are.
+        width: numbers that are left.
     """
 
-    rows: Tensor
-    size: int
+    def __init__(self, size: int, width: int, generator: torch.Generator) -> None:
+        """Draws sums and signs on the generator's device."""
+        self.size = size
+        self.width = math.ceil(size / math.ceil(size / width))
+        self._whole = size <= width
+        if not self._whole:
+            device = generator.device
+            self._sums = torch.randperm(size, generator=generator, device=device) % self.width
+            self._signs = torch.randint(0, 2, (size,), generator=generator, device=device) * 2.0 - 1.0
+
+    def __call__(self, vectors: Tensor) -> Tensor:
+        """Of every row: `[n, size] -> [n, width]`."""
+        if self._whole:
+            return vectors
+        sums = vectors.new_zeros(len(vectors), self.width)
+        return sums.scatter_add_(1, self._sums.expand(len(vectors), -1), vectors * self._signs.to(vectors.dtype))
+
+    def of_pairs(self, g: Tensor, a: Tensor) -> Tensor:
+        """Of the gradient of every example."""
+        return self(per_example_gradients(g, a))
+
+    def add(self, sums: Tensor, start: int, rows: Tensor) -> None:
+        """Adds rows `[n, column]`, from the `start`-th of `size` on, to the sums of rows `[width, column]`."""
+        some = slice(start, start + len(rows))
+        if self._whole:
+            sums[some] += rows
+        else:
+            sums.index_add_(0, self._sums[some], rows * self._signs[some, None].to(rows.dtype))
 
 
-@attrs.frozen
-class Joined:
-    """What a matrix of all tensors says at one set of precisions.
+class ProductSketch:
+    """A random projection of `sum_{block, r} g a^T`, which are never formed, to `width` numbers.
+
+    Each is a sum of g times a sum of a, both with Rademacher signs of the block's own. Inner products are kept in the
+    mean, but less evenly than by a `CountSketch`, whose price is that of every element of the product.
 
     Attributes:
-        volume: log det(I + D^-1/2 H D^-1/2), D the precisions of all parameters, in nats.
-        effective: the effective number of parameters of each tensor.
+        size: numbers there are.
+        width: numbers that are left.
     """
 
-    volume: float
-    effective: dict[str, float]
+    def __init__(self, g: Tensor, a: Tensor, width: int, generator: torch.Generator) -> None:
+        """Draws the signs for pairs like these, on the generator's device."""
+        self.size, self.width = a.shape[1] * a.shape[3] * g.shape[3], width
+        self._signs = [
+            torch.randint(0, 2, (one.shape[1], one.shape[3], width), generator=generator, device=one.device) * 2.0 - 1.0
+            for one in (g, a)
+        ]
+
+    def of_pairs(self, g: Tensor, a: Tensor) -> Tensor:
+        """Of the gradient of every example: `[n, width]`."""
+        left, right = (one @ signs.to(one.dtype) for one, signs in zip((g, a), self._signs, strict=True))
+        sums: Tensor = (left * right).sum((1, 2)) * self.width**-0.5
+        return sums
 
 
-class Together(ABC):
-    """H of all tensors together."""
-
-    @property
-    @abstractmethod
-    def sizes(self) -> dict[str, int]:
-        """Parameters of every tensor."""
-
-    @abstractmethod
-    def at(self, precisions: Mapping[str, float]) -> Joined:
-        """Volume and effective numbers, which cost little more than one of them.
-
-        Raises:
-            NumericalError: the numbers are too large to be told from one another.
-        """
-
-    def volume(self, precisions: Mapping[str, float]) -> float:
-        """log det(I + D^-1/2 H D^-1/2), D the precisions of all parameters, in nats."""
-        return self.at(precisions).volume
-
-    def effective(self, precisions: Mapping[str, float]) -> dict[str, float]:
-        """gamma_k of every tensor."""
-        return self.at(precisions).effective
+def _column_sketch(key: str, size: int, g: Tensor, a: Tensor) -> CountSketch | ProductSketch:
+    """The sketch of a tensor's parameters, drawn by its key alone."""
+    drawn = torch.Generator(g.device).manual_seed(zlib.crc32(key.encode()))
+    return CountSketch(size, WIDTH, drawn) if size <= LARGEST_FORMED else ProductSketch(g, a, WIDTH, drawn)
 
 
-@attrs.define(eq=False)
-class Joint(Together):
-    """H = sum_n r_n r_n^T, each row r_n one of all tensors, by the inner products of its parts.
+@attrs.frozen(eq=False, slots=False)
+class JointSketch(GGN):
+    """H = sum_n r_n r_n^T, each r_n a gradient in all tensors, by the inner products of sketches of its parts.
 
     With G_k the inner products of the parts in tensor k, the determinant is that of `I + sum_k G_k / delta_k`, and
     `gamma_k = tr[(I + sum_j G_j / delta_j)^-1 G_k] / delta_k`: what the data say of a tensor beyond what they say of
     the others. Blocks of one tensor each would count what several tensors can explain several times.
 
-    A projection folds together what rows have in more dimensions. P_k columns projected to w_k and R rows to w know
-    the determinant at the precisions delta_k from that of `t I + sum_k G_k / (delta_k s_k)`, with
+    A sketch folds together what gradients have in more dimensions. P_k columns sketched to w_k and R rows to w know the
+    determinant at the precisions delta_k from that of `t I + sum_k G_k / (delta_k s_k)`, with
 
         s_k = (1 - gamma_k/w_k) / (1 - gamma_k/P_k),    t = (1 - gamma/w) / (1 - gamma/R),    gamma = sum_k gamma_k
 
-    (free compression; LeJeune et al. 2022, "Asymptotics of the sketched pseudoinverse", once for every projection). The
-    volume follows, as `d volume / d log delta_k = -gamma_k`:
+    (free compression; LeJeune et al. 2022, "Asymptotics of the sketched pseudoinverse", once for every sketch). The
+    determinant follows, as `d log det(I + sum_k G_k / delta_k) / d log delta_k = -gamma_k`:
 
         log det(I + sum_k G_k / (t s_k delta_k)) + w log(1 - gamma/w) - R log(1 - gamma/R)
             + sum_k [w_k log(1 - gamma_k/w_k) - P_k log(1 - gamma_k/P_k)]
 
-    This becomes exact as sizes grow in proportion, and is exact without a projection. More effective parameters than
-    nine tenths of a projection's dimensions cannot be told from many more: there `1 - gamma_k/w_k` and `1 - gamma/w`
-    stay at a tenth, and both quantities are too low.
+    This becomes exact as sizes grow in proportion, and is exact without a sketch. More effective parameters than nine
+    tenths of a sketch's dimensions cannot be told from many more: there `1 - gamma_k/w_k` and `1 - gamma/w` stay at a
+    tenth, and both quantities are too low.
 
     Attributes:
-        grams: G_k after projection, float64 `[tensor, w, w]`.
-        keys: of the tensors.
-        widths: w_k, float64 `[tensor]`.
-        numbers: P_k, float64 `[tensor]`.
-        rows: R.
+        parts: sketched parts of the gradients in every tensor, `[w, w_k]`, by key.
+        numbers: P_k, by key.
+        rows: R, the gradients that these stand for.
     """
 
-    grams: Tensor
-    keys: tuple[str, ...]
-    widths: Tensor
-    numbers: Tensor
-    rows: int
-    _last: Tensor = attrs.field(init=False)
-
-    def __attrs_post_init__(self) -> None:
-        self._last = torch.zeros_like(self.numbers)
-
-    @classmethod
-    def of(cls, parts: Mapping[str, Projected], rows: int) -> Joint:
-        """The inner products of `rows` rows.
-
-        Args:
-            parts: projected parts of the rows in every tensor, as many for each.
-            rows: how many there were before.
-
-        Raises:
-            NumericalError: some are not finite, with the tensor.
-        """
-        for key, part in parts.items():
-            if not bool(torch.isfinite(part.rows).all()):
-                raise NumericalError(f"the curvature of {key} is not finite")
-        grams = torch.stack([_gram(part.rows) for part in parts.values()])
-        widths = grams.new_tensor([part.rows.shape[1] for part in parts.values()])
-        return cls(grams, tuple(parts), widths, grams.new_tensor([part.size for part in parts.values()]), rows)
+    parts: Mapping[str, Tensor]
+    numbers: Mapping[str, int]
+    rows: float
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Parameters of every tensor."""
-        return {key: int(number) for key, number in zip(self.keys, self.numbers.tolist(), strict=True)}
+        """See `GGN.sizes`."""
+        return dict(self.numbers)
 
-    def tells(self, found: Joined) -> bool:
-        """Whether the effective parameters that it found are few enough for what is left of the rows."""
-        width = self.grams.shape[1]
-        return width == self.rows or sum(found.effective.values()) <= _TOLD * width
+    @cached_property
+    def _grams(self) -> Tensor:
+        """G_k, float64 `[tensor, w, w]`."""
+        for key, part in self.parts.items():
+            if not bool(torch.isfinite(part).all()):
+                raise NumericalError(f"the curvature of {key} is not finite")
+        return torch.stack([gram(part.double().mT) for part in self.parts.values()])
 
-    def of_rows(self, first: int, last: int) -> Joint:
-        """That of these rows alone, which no projection may have mixed."""
-        some = slice(first, last)
-        return Joint(self.grams[:, some, some], self.keys, self.widths, self.numbers, last - first)
-
-    def at(self, precisions: Mapping[str, float]) -> Joined:
-        """Volume and effective numbers; gamma is iterated from where the last call left it, to a thousandth.
-
-        Raises:
-            NumericalError: the numbers are too large to be told from one another.
-        """
-        stated = self.grams.new_tensor([precisions[key] for key in self.keys])
-        found = self._last
+    def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
+        """See `GGN.at`; gamma is iterated to a thousandth."""
+        sketch = _Dimensions.of(self, self._grams)
+        stated = self._grams.new_tensor([precisions[key] * noise for key in self.parts])
+        found = torch.zeros_like(stated)
         for _ in range(_MOST_ROUNDS):
             gamma = found
-            inverse = 1 / (stated * self._folds(gamma) * self._fold(gamma))
-            factor = self._factor(inverse)
-            found = self._traces(factor) * inverse
-            if float((found - gamma).abs().max()) <= _TOLERANCE * float(found.max()):
+            inverse = 1 / (stated * sketch.folds(gamma) * sketch.fold(gamma))
+            factor = self._cholesky(inverse)
+            found = torch.einsum("kij,ij->k", self._grams, torch.cholesky_inverse(factor)) * inverse
+            if sketch.whole or float((found - gamma).abs().max()) <= _TOLERANCE * float(found.max()):
                 break
-        self._last = found
-        volume = 2 * float(factor.diagonal().log().sum()) + self._folded(gamma)
-        return Joined(volume, dict(zip(self.keys, found.tolist(), strict=True)))
+        value = 2 * float(factor.diagonal().log().sum()) + sketch.folded(gamma)
+        value += math.fsum(size * math.log(precisions[key]) for key, size in self.numbers.items())
+        return LogDet(value, dict(zip(self.parts, found.tolist(), strict=True)))
 
-    def _factor(self, inverse: Tensor) -> Tensor:
-        """Of Cholesky, of `I + sum_k inverse_k G_k`."""
-        total = torch.einsum("k,kij->ij", inverse, self.grams)
+    def _cholesky(self, inverse: Tensor) -> Tensor:
+        """Of `I + sum_k inverse_k G_k`."""
+        total = torch.einsum("k,kij->ij", inverse, self._grams)
         total.diagonal().add_(1)
         factor: Tensor
         factor, failed = torch.linalg.cholesky_ex(total)
@@ -177,33 +181,93 @@ class Joint(Together):
             raise NumericalError("the curvature of all tensors together has no Cholesky factor")
         return factor
 
-    def _traces(self, factor: Tensor) -> Tensor:
-        return torch.einsum("kij,ij->k", self.grams, torch.cholesky_inverse(factor))
+    def scaled(self, factor: float) -> Self:
+        """See `GGN.scaled`; a sample of the gradients is a sketch of them, too."""
+        parts = {key: part * factor**0.5 for key, part in self.parts.items()}
+        return type(self)(parts, self.numbers, self.rows * max(factor, 1.0))
 
-    def _folds(self, gamma: Tensor) -> Tensor:
+
+@attrs.frozen(eq=False)
+class _Dimensions:
+    """The dimensions that a sketch has, and those of what it is a sketch of.
+
+    Attributes:
+        widths: w_k, float64 `[tensor]`.
+        numbers: P_k, float64 `[tensor]`.
+        width: w.
+        rows: R.
+    """
+
+    widths: Tensor
+    numbers: Tensor
+    width: int
+    rows: float
+
+    @classmethod
+    def of(cls, sketch: JointSketch, like: Tensor) -> _Dimensions:
+        """Of a sketch, in tensors `like` another."""
+        widths = [part.shape[1] for part in sketch.parts.values()]
+        return cls(like.new_tensor(widths), like.new_tensor(list(sketch.numbers.values())), like.shape[1], sketch.rows)
+
+    @property
+    def whole(self) -> bool:
+        """Whether nothing was sketched."""
+        return self.width >= self.rows and bool((self.widths >= self.numbers).all())
+
+    def folds(self, gamma: Tensor) -> Tensor:
         """s of every tensor."""
         left = (1 - gamma / self.widths).clamp(min=_LEFT_OVER) / (1 - gamma / self.numbers)
         return left.where(self.widths < self.numbers, 1.0)
 
-    def _fold(self, gamma: Tensor) -> float:
+    def fold(self, gamma: Tensor) -> float:
         """t."""
-        width, number = self.grams.shape[1], float(gamma.sum())
-        return max(1 - number / width, _LEFT_OVER) / (1 - number / self.rows) if width < self.rows else 1.0
+        number = float(gamma.sum())
+        left = max(1 - number / self.width, _LEFT_OVER)
+        return left / (1 - number / self.rows) if self.width < self.rows else 1.0
 
-    def _folded(self, gamma: Tensor) -> float:
-        """What the volume lacks."""
-        width = self.grams.shape[1]
+    def folded(self, gamma: Tensor) -> float:
+        """What the log determinant lacks."""
         lacks = _lost(gamma, self.widths) - _lost(gamma, self.numbers)
         number = gamma.sum()
-        across = _lost(number, number.new_tensor(width)) - _lost(number, number.new_tensor(self.rows))
-        return float(lacks.where(self.widths < self.numbers, 0.0).sum()) + (float(across) if width < self.rows else 0.0)
-
-
-def _gram(rows: Tensor) -> Tensor:
-    wide = rows.double()
-    products: Tensor = wide @ wide.mT
-    return products
+        across = _lost(number, number.new_tensor(self.width)) - _lost(number, number.new_tensor(self.rows))
+        total = float(lacks.where(self.widths < self.numbers, 0.0).sum())
+        return total + (float(across) if self.width < self.rows else 0.0)
 
 
 def _lost(number: Tensor, dimensions: Tensor) -> Tensor:
     return dimensions * (1 - number / dimensions).clamp(min=_LEFT_OVER).log()
+
+
+class JointAccumulator:
+    """Sketches the gradients of single examples.
+
+    Args:
+        gradients: how many there will be: examples times columns.
+        generator: of the sketch of the gradients, on the network's device.
+    """
+
+    def __init__(self, gradients: int, generator: torch.Generator) -> None:
+        self._rows = CountSketch(gradients, ROWS, generator)
+        self._columns: dict[str, CountSketch | ProductSketch] = {}
+        self._parts: dict[str, Tensor] = {}
+        self._start = 0
+
+    def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
+        """See `Accumulator.add_inputs`; there is nothing to do before the gradients."""
+
+    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
+        """See `Accumulator.add_gradients`."""
+        end = self._start
+        for key, use in uses.items():
+            end = self._start
+            for g, a in use.pairs(gradients[key], min(use.size, LARGEST_FORMED)):
+                if key not in self._parts:
+                    self._columns[key] = _column_sketch(key, use.size, g, a)
+                    self._parts[key] = g.new_zeros(self._rows.width, self._columns[key].width)
+                self._rows.add(self._parts[key], end, self._columns[key].of_pairs(g, a))
+                end += len(g)
+        self._start = end
+
+    def ggn(self) -> JointSketch:
+        """See `Accumulator.ggn`."""
+        return JointSketch(self._parts, {key: one.size for key, one in self._columns.items()}, float(self._rows.size))

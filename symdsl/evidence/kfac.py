@@ -1,20 +1,201 @@
-"""Kronecker algebra: blocks `left (x) right`, their spectra, and what the evidence needs of them. Knows no layer."""
+"""The Gauss-Newton matrix as a Kronecker product for each block of each parameter tensor (KFAC).
+
+With the uses of a weight as in `symdsl.evidence.weight_use`, B blocks, and N examples (Martens & Grosse 2015;
+Eschenhagen et al. 2023, eq. 22):
+
+    expand:  H_block ~= G (x) A_block,    A_block = sum_{n, r} a a^T,    G = 1/(N R B) sum_{n, block, r} g g^T
+    reduce:  the same of a_n = sum_r a_r and g_n = sum_r g_r, with one use per example, and A divided by R
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import cached_property, reduce
+from typing import Literal, Self
 
 import attrs
 import torch
 from torch import Tensor
+from torch.nn import functional
 
+from symdsl.evidence.backward import GGN, LogDet
 from symdsl.evidence.eigenvalues import CHEAP_SIDE, symmetric_eigenvalues
+from symdsl.evidence.weight_use import BatchUse
 
-_CHUNK = 1 << 22
+Sharing = Literal["expand", "reduce"]
+"""Whether the uses of a shared weight are summed after (expand) or before (reduce) the outer product."""
+
+_EIGENVALUES = 1 << 22
+"""How many products of eigenvalues are formed at a time."""
 
 _WHOLE_SIDE = 256
 """Up to this side both halves of a symmetric product cost less than the bookkeeping of leaving one out."""
+
+
+@attrs.frozen(eq=False)
+class Kronecker:
+    """The matrix `left (x) right`, either side possibly block diagonal.
+
+    Either factor is kept as blocks `[block, side, side]`, or, while it is one block of fewer outer products than its
+    side, as the vectors of these, `[vector, side]`: a dense kind has few examples for the size of a map.
+
+    Attributes:
+        output: output-gradient factor G, averaged over examples and uses.
+        input: input factor A, summed over examples and uses.
+    """
+
+    output: Tensor
+    input: Tensor
+
+    @property
+    def left(self) -> Tensor:
+        """G, `[block, side, side]`."""
+        return _dense(self.output)
+
+    @property
+    def right(self) -> Tensor:
+        """A, `[block, side, side]`."""
+        return _dense(self.input)
+
+    @property
+    def size(self) -> int:
+        """Number of its rows, which is the number of parameters."""
+        return _side(self.output) * _side(self.input)
+
+    def dense(self) -> Tensor:
+        """The whole matrix; for small ones."""
+        return torch.kron(torch.block_diag(*self.left), torch.block_diag(*self.right))
+
+
+@attrs.frozen(eq=False, slots=False)
+class KroneckerFactors(GGN):
+    """The Gauss-Newton matrix without what it has between different tensors.
+
+    Attributes:
+        blocks: of every tensor, by key.
+    """
+
+    blocks: Mapping[str, Kronecker]
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """See `GGN.sizes`."""
+        return {key: block.size for key, block in self.blocks.items()}
+
+    def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
+        """See `GGN.at`: with the products l of eigenvalues of both factors, `sum_l log(l / noise + delta)`.
+
+        The effective number is `sum_l l / (l + noise delta)` (MacKay 1992).
+        """
+        value, effective = [], {}
+        for key, (left, right) in self._spectra.items():
+            found = [_log_det(part, precisions[key] * noise) for part in _products(left, right)]
+            value.append(len(left) * len(right) * math.log(precisions[key]))
+            value += [part for part, _ in found]
+            effective[key] = math.fsum(part for _, part in found)
+        return LogDet(math.fsum(value), effective)
+
+    @cached_property
+    def _spectra(self) -> dict[str, tuple[Tensor, Tensor]]:
+        return {
+            key: (
+                _eigenvalues(block.output, f"{key}, output factor"),
+                _eigenvalues(block.input, f"{key}, input factor"),
+            )
+            for key, block in self.blocks.items()
+        }
+
+    def scaled(self, factor: float) -> Self:
+        """See `GGN.scaled`."""
+        return type(self)({key: Kronecker(one.output, _scaled(one.input, factor)) for key, one in self.blocks.items()})
+
+
+def _side(factor: Tensor) -> int:
+    return factor.shape[1] if factor.ndim == 2 else factor.shape[:2].numel()
+
+
+def _dense(factor: Tensor) -> Tensor:
+    return gram(factor).unsqueeze(0) if factor.ndim == 2 else factor
+
+
+def _scaled(factor: Tensor, by: float) -> Tensor:
+    return factor * (by**0.5 if factor.ndim == 2 else by)
+
+
+def _added(first: Tensor, second: Tensor) -> Tensor:
+    if first.ndim == second.ndim == 2:
+        vectors = torch.cat((first, second))
+        return vectors if len(vectors) < vectors.shape[1] else _dense(vectors)
+    return _dense(first) + _dense(second)
+
+
+def _eigenvalues(factor: Tensor, name: str) -> Tensor:
+    if factor.ndim == 3:
+        return symmetric_eigenvalues(factor, name)
+    vectors = factor.double() if len(factor) <= CHEAP_SIDE else factor
+    found = symmetric_eigenvalues(gram(vectors.mT).unsqueeze(0), name)
+    return functional.pad(found, (0, factor.shape[1] - len(found)))
+
+
+def _products(left: Tensor, right: Tensor) -> Iterator[Tensor]:
+    """All products of a positive number of `left` with one of `right`."""
+    left, right = left[left > 0], right[right > 0]
+    for some in left.split(max(1, _EIGENVALUES // max(1, len(right)))):
+        yield torch.outer(some, right)
+
+
+def _log_det(eigenvalues: Tensor, ridge: float) -> tuple[float, float]:
+    """`sum_l log(1 + l / ridge)` and `sum_l l / (l + ridge)`."""
+    ratios = eigenvalues / ridge
+    return float(ratios.log1p().sum()), float((ratios / (1 + ratios)).sum())
+
+
+class KfacAccumulator:
+    """Sums up both factors of every tensor.
+
+    Args:
+        sharing: KFAC-expand or KFAC-reduce, for weights that are used several times per example.
+    """
+
+    def __init__(self, sharing: Sharing) -> None:
+        self._reduce = sharing == "reduce"
+        self._output: dict[str, Tensor] = {}
+        self._input: dict[str, Tensor] = {}
+        self._examples = 0
+
+    def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
+        """See `Accumulator.add_inputs`."""
+        for key, use in uses.items():
+            _add(self._input, key, self._input_factor(use))
+        self._examples += next(len(use.use.inputs) for use in uses.values())
+
+    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
+        """See `Accumulator.add_gradients`."""
+        for key, use in uses.items():
+            for g in use.gradients(gradients[key]):
+                _add(self._output, key, _scaled(self._moment(g.flatten(0, 1).unsqueeze(1)), 1 / g.shape[1:3].numel()))
+
+    def ggn(self) -> KroneckerFactors:
+        """See `Accumulator.ggn`."""
+        output = {key: _scaled(total, 1 / self._examples) for key, total in self._output.items()}
+        return KroneckerFactors({key: Kronecker(output[key], total) for key, total in self._input.items()})
+
+    def _input_factor(self, use: BatchUse) -> Tensor:
+        moment = use.weight.input_moment
+        if moment is not None and not self._reduce:
+            return moment(use.use.owner, use.use.inputs)
+        return reduce(_added, (_scaled(self._moment(a), 1 / a.shape[2] if self._reduce else 1) for a in use.inputs()))
+
+    def _moment(self, vectors: Tensor) -> Tensor:
+        """Sums of outer products of uses, or of their sums: a factor of `[n, block, R, side]`."""
+        used = vectors.sum(2, keepdim=True) if self._reduce else vectors
+        rows = used.transpose(0, 1).flatten(1, 2)
+        return rows[0] if len(rows) == 1 and rows.shape[1] < rows.shape[2] else gram(rows)
+
+
+def _add(totals: dict[str, Tensor], key: str, term: Tensor) -> None:
+    totals[key] = _added(totals[key], term) if key in totals else term
 
 
 def gram(rows: Tensor) -> Tensor:
@@ -27,183 +208,3 @@ def gram(rows: Tensor) -> Tensor:
     across = first.mT @ second
     upper, lower = torch.cat((gram(first), across), -1), torch.cat((across.mT, gram(second)), -1)
     return torch.cat((upper, lower), -2)
-
-
-@attrs.frozen(eq=False)
-class LowRank:
-    """The matrix rows^T rows with fewer rows than its side: a single block of less rank than it has columns.
-
-    Attributes:
-        rows: `[row, side]`.
-    """
-
-    rows: Tensor
-
-    def dense(self) -> Tensor:
-        """The whole matrix, `[1, side, side]`."""
-        return gram(self.rows).unsqueeze(0)
-
-    def eigenvalues(self, name: str) -> Tensor:
-        """Those of rows rows^T and the zeros that these lack, float64 `[side]`; raises as `symmetric_eigenvalues`."""
-        rows = self.rows.double() if len(self.rows) <= CHEAP_SIDE else self.rows
-        found = symmetric_eigenvalues(gram(rows.mT).unsqueeze(0), name)
-        return torch.nn.functional.pad(found, (0, rows.shape[1] - len(rows)))
-
-
-Factor = Tensor | LowRank
-"""Dense blocks `[block, side, side]`, or the rows whose outer products sum to the one block there is."""
-
-
-def outer_products(rows: Tensor) -> Factor:
-    """sum_n r_n r_n^T of `[n, side]`, in the smaller of its two forms."""
-    return LowRank(rows) if len(rows) < rows.shape[1] else gram(rows).unsqueeze(0)
-
-
-@torch.no_grad()
-def plus(total: Factor | None, term: Factor, weight: float = 1.0) -> Factor:
-    """total + weight term; a dense `total` is added to in place.
-
-    Args:
-        total: what has been summed up; nothing yet is None.
-        term: to add.
-        weight: its weight, not negative.
-    """
-    if isinstance(term, LowRank):
-        rows = term.rows * math.sqrt(weight)
-        if not isinstance(total, Tensor):
-            return outer_products(rows if total is None else torch.cat((total.rows, rows)))
-        return total.add_(gram(rows))
-    if total is None:
-        return term * weight
-    return _dense(total).add_(term, alpha=weight)
-
-
-def _dense(factor: Factor) -> Tensor:
-    return factor.dense() if isinstance(factor, LowRank) else factor
-
-
-def _eigenvalues(factor: Factor, name: str) -> Tensor:
-    return factor.eigenvalues(name) if isinstance(factor, LowRank) else symmetric_eigenvalues(factor, name)
-
-
-@attrs.frozen(eq=False)
-class Kronecker:
-    """The matrix `left (x) right`, either side possibly block diagonal.
-
-    Attributes:
-        output: output-gradient factor G, averaged over examples and uses.
-        input: input factor A, summed over examples and uses.
-        bound: eigenvalues of the Gram matrices of groups of the rows whose outer products sum to what the product
-            approximates, float64 `[row]`, if they are known; a row that is a group of its own has its squared norm.
-    """
-
-    output: Factor
-    input: Factor
-    bound: Tensor | None = None
-
-    @property
-    def left(self) -> Tensor:
-        """G, `[block, side, side]`."""
-        return _dense(self.output)
-
-    @property
-    def right(self) -> Tensor:
-        """A, `[block, side, side]`."""
-        return _dense(self.input)
-
-    def dense(self) -> Tensor:
-        """The whole matrix; for small ones."""
-        return torch.kron(torch.block_diag(*self.left), torch.block_diag(*self.right))
-
-    def spectrum(self, name: str) -> Spectrum:
-        """Eigenvalues of both factors.
-
-        Args:
-            name: of the parameter tensor, for the message of an error.
-
-        Raises:
-            NumericalError: the eigenvalues cannot be computed.
-        """
-        left = _eigenvalues(self.output, f"{name}, output factor")
-        right = _eigenvalues(self.input, f"{name}, input factor")
-        return Spectrum(left, right, self.bound)
-
-
-@attrs.frozen(eq=False)
-class Spectrum:
-    """Eigenvalues of a Kronecker product: every product of one of `left` with one of `right`.
-
-    The product stands for a sum H of outer products of rows. With b the eigenvalues of the Gram matrices of groups of
-    them, log det(H + d I) <= P log d + sum_i log(1 + b_i / d), by Fischer's inequality (Hadamard's, for groups of one).
-    Where the product exceeds this bound, the bound is nearer to H, and both quantities below are the bound's. With few
-    rows of any size, as in a network that fits all examples but some, a product of two sums over all rows has far too
-    high a rank.
-
-    Attributes:
-        left: eigenvalues of the left factor, float64 `[l]`, none negative.
-        right: eigenvalues of the right factor, float64 `[r]`, none negative.
-        bound: b, float64 `[row]`, none negative, if known.
-    """
-
-    left: Tensor
-    right: Tensor
-    bound: Tensor | None = None
-
-    @property
-    def size(self) -> int:
-        """Number of eigenvalues, which is the number of parameters."""
-        return len(self.left) * len(self.right)
-
-    def volume(self, precision: float) -> float:
-        """log det(I + H / precision), in nats: the product's, or its bound."""
-        product = self._product_volume(precision)
-        return product if self.bound is None else min(product, _volume(self.bound, precision))
-
-    def effective(self, precision: float) -> float:
-        """sum_l l / (l + precision) over H's eigenvalues: the effective number (MacKay 1992), found as `volume` is."""
-        if self.bound is not None and _volume(self.bound, precision) < self._product_volume(precision):
-            return _effective(self.bound, precision)
-        return sum(_effective(part, precision) for part in self._products())
-
-    def _product_volume(self, precision: float) -> float:
-        return sum(_volume(part, precision) for part in self._products())
-
-    def _products(self) -> Iterator[Tensor]:
-        left, right = (values[values > 0] for values in (self.left, self.right))
-        rows = max(1, _CHUNK // max(1, len(right)))
-        for chunk in left.split(rows):
-            yield torch.outer(chunk, right)
-
-
-def _volume(values: Tensor, precision: float) -> float:
-    """sum_l log(1 + l / precision), in nats."""
-    return float(torch.log1p(values / precision).sum())
-
-
-def _effective(values: Tensor, precision: float) -> float:
-    """sum_l l / (l + precision)."""
-    return float((values / (values + precision)).sum())
-
-
-@attrs.frozen(eq=False)
-class Blocks:
-    """The Gauss-Newton matrix without what it has between different tensors.
-
-    Attributes:
-        spectra: of every tensor's block.
-    """
-
-    spectra: Mapping[str, Spectrum]
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Parameters of every tensor."""
-        return {key: spectrum.size for key, spectrum in self.spectra.items()}
-
-    def volume(self, precisions: Mapping[str, float]) -> float:
-        """log det(I + D^-1/2 H D^-1/2), D the precisions of all parameters, in nats."""
-        return math.fsum(spectrum.volume(precisions[key]) for key, spectrum in self.spectra.items())
-
-    def effective(self, precisions: Mapping[str, float]) -> dict[str, float]:
-        """The effective number of parameters of every tensor."""
-        return {key: spectrum.effective(precisions[key]) for key, spectrum in self.spectra.items()}

@@ -32,10 +32,6 @@ class Likelihood(Protocol):
         """One random column `[example, output]` whose outer product has Lambda for its expectation."""
         ...
 
-    def spread(self, outputs: Tensor) -> Tensor:
-        """Trace of Lambda, `[example]`."""
-        ...
-
     def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
         """Negative log-likelihood in nats, summed over examples, from the summed `loss`."""
         ...
@@ -73,10 +69,6 @@ class Categorical:
         label = torch.multinomial(p, 1, generator=generator)
         return torch.zeros_like(p).scatter_(1, label, 1.0) - p
 
-    def spread(self, outputs: Tensor) -> Tensor:
-        """1 - sum_k p_k^2: nothing where the network is certain."""
-        return 1 - outputs.softmax(1).square().sum(1)
-
     def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
         """The cross entropy itself."""
         return loss
@@ -103,10 +95,6 @@ class Gaussian:
     def sampled_column(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
         """Standard normal noise."""
         return torch.randn(outputs.shape, dtype=outputs.dtype, device=outputs.device, generator=generator)
-
-    def spread(self, outputs: Tensor) -> Tensor:
-        """The number of outputs, for every example."""
-        return outputs.new_full((len(outputs),), outputs.shape[1])
 
     def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
         """loss / noise + 1/2 log(2 pi noise) per number, `noise` the variance."""
@@ -173,7 +161,7 @@ class MonteCarlo:
 
 
 @attrs.frozen
-class Signs:
+class Rademacher:
     """`samples` sums of all columns, each column with a random sign in every example: unbiased.
 
     Where the network is nearly certain of an example, a drawn label almost always has a column that almost vanishes,
@@ -198,7 +186,7 @@ class Signs:
         return self.samples
 
 
-_SAMPLED: dict[str, type[MonteCarlo] | type[Signs]] = {"mc": MonteCarlo, "signs": Signs}
+_SAMPLED: dict[str, type[MonteCarlo] | type[Rademacher]] = {"mc": MonteCarlo, "signs": Rademacher}
 
 
 def fisher_of(kind: str, samples: int) -> Fisher:

@@ -1,108 +1,142 @@
-"""What the curvature of a parameter tensor needs of the path that uses it."""
+"""The one format for the use of a weight, from which all estimates of its curvature follow.
+
+A parameter tensor is a matrix `W_block` `[out, in]` for each of its blocks, and every example uses it R times,
+`out_r = W_block a_r`, with g_r the gradient in out_r (Eschenhagen et al. 2023, section 3):
+
+    inputs      a    [n, block, R, in]
+    gradients   g    [n, block, R, out]
+
+The Kronecker factors (`symdsl.evidence.kfac`), the gradients of single examples, `sum_r g_r a_r^T`, and their sketches
+(`symdsl.evidence.joint`) are computed from these two alone. A kind only says how to bring what its path reads, and the
+gradients in what it writes, into the format.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import attrs
 from torch import Tensor, nn
 
 from symdsl.diagnostics import RunError
-from symdsl.evidence.kfac import Factor
-from symdsl.evidence.rows import Rows
-from symdsl.nn import BIAS, Network, Path, RelaxedLayer
+from symdsl.nn import BIAS, Path, RelaxedLayer, Use
 
-Sharing = Literal["expand", "reduce"]
-"""Whether the uses of a shared weight are summed after (expand) or before (reduce) the outer product."""
+_NUMBERS = 1 << 24
+"""How many numbers of the format are held at a time."""
 
 
 @attrs.frozen
-class Factors:
-    """How the two factors of one parameter tensor are accumulated.
+class WeightUse:
+    """How a path uses one of its parameter tensors.
 
     Attributes:
-        right: `(owner, inputs) -> [block, side, side]`, summed over examples; or the rows of which it is the sum.
-        left: `(owner, inputs, gradients) -> [block, side, side]`, summed over examples, for the gradients in the
-            tensor's output: columns of a square root of Lambda pulled back; or the rows.
+        inputs: `(path, read) -> [n, block, R, in]`, of what the path recorded as read.
+        gradients: `(path, read, gradients) -> [n, block, R, out]`, of the gradients in what it recorded as written.
+        input_moment: `(path, read) -> [block, in, in]`: `sum_{n, r} a a^T`, where that is cheaper than from `inputs`.
     """
 
-    right: Callable[[Any, Tensor], Factor]
-    left: Callable[[Any, Tensor, Tensor], Factor]
-
-
-@attrs.frozen
-class Handler:
-    """Curvature of one parameter tensor, written as W used R times per example: out_r = W a_r, r = 1..R.
-
-    Eschenhagen et al. (2023), section 3.
-
-    Attributes:
-        expand: right = sum_{n, r} a a^T, left = (1/R) sum_{n, r} g g^T.
-        reduce: with a_n = sum_r a_r and g_n = sum_r g_r, right = (1/R) sum_n a_n a_n^T, left = (1/R) sum_n g_n g_n^T.
-        rows: of every example's gradient in the tensor. Without them the block's determinant is not bounded, and the
-            tensor is not part of a matrix of all tensors.
-        whole: whether the factors are the whole block, whose determinant needs no bound.
-    """
-
-    expand: Factors
-    reduce: Factors
-    rows: Rows | None = None
-    whole: bool = False
+    inputs: Callable[[Any, Tensor], Tensor]
+    gradients: Callable[[Any, Tensor, Tensor], Tensor]
+    input_moment: Callable[[Any, Tensor], Tensor] | None = None
 
     @classmethod
-    def unshared(
-        cls,
-        right: Callable[[Any, Tensor], Factor],
-        left: Callable[[Any, Tensor, Tensor], Factor],
-        rows: Rows | None = None,
-    ) -> Handler:
-        """The handler of a weight that is not shared between positions, for which expand and reduce agree."""
-        factors = Factors(right, left)
-        return cls(factors, factors, rows)
-
-    @classmethod
-    def exact(cls, jacobian: Callable[[Any, Tensor, Tensor], Tensor]) -> Handler:
-        """The handler of a tensor so small that its whole Gauss-Newton block sum_n j j^T is formed.
+    def exact(cls, per_example_gradients: Callable[[Any, Tensor, Tensor], Tensor]) -> WeightUse:
+        """Of a tensor so small that its whole Gauss-Newton block is formed: a vector that every example uses once.
 
         Args:
-            jacobian: `(owner, inputs, gradients) -> [n, parameter]`: the gradient of every example in the tensor.
+            per_example_gradients: `(path, read, gradients) -> [n, parameter]`.
         """
-        factors = Factors(
-            right=lambda owner, inputs: inputs.new_full((1, 1, 1), len(inputs)),
-            left=lambda owner, inputs, gradients: outer_block(jacobian(owner, inputs, gradients)),
+        return cls(
+            inputs=lambda path, read: read.new_ones(len(read), 1, 1, 1),
+            gradients=lambda path, read, gradients: per_example_gradients(path, read, gradients)[:, None, None],
         )
-        return cls(factors, factors, Rows.formed(jacobian), whole=True)
-
-    def factors(self, sharing: Sharing) -> Factors:
-        """The factors under one way of treating shared weights."""
-        return self.expand if sharing == "expand" else self.reduce
 
 
-def outer_block(jacobian: Tensor) -> Tensor:
-    """sum_n j j^T: `[n, parameter] -> [1, parameter, parameter]`."""
-    return (jacobian.T @ jacobian).unsqueeze(0)
+@attrs.frozen(eq=False)
+class BatchUse:
+    """The use of a parameter tensor by a batch of examples, in the one format, some examples at a time.
 
-
-def bias_jacobian(gradients: Tensor, order: int) -> Tensor:
-    """The gradient of every example in the bias, summed over positions and group elements.
-
-    Args:
-        gradients: in the layer's output, `[n, C' |G|, row, column]`.
-        order: |G|.
-
-    Returns:
-        `[n, C']`.
+    Attributes:
+        use: as it was recorded.
+        weight: how to bring it into the format.
     """
-    jacobian: Tensor = gradients.sum((2, 3)).unflatten(1, (-1, order)).sum(2)
-    return jacobian
+
+    use: Use
+    weight: WeightUse
+
+    @classmethod
+    def of(cls, use: Use) -> BatchUse:
+        """Of a recorded use.
+
+        Raises:
+            TypeError: nothing is known of how its owner uses the tensor.
+        """
+        return cls(use, weight_use_of(use.owner, use.tensor))
+
+    @property
+    def size(self) -> int:
+        """Parameters of the tensor."""
+        return self.use.owner.get_parameter(self.use.tensor).numel()
+
+    def inputs(self) -> Iterator[Tensor]:
+        """`[n, block, R, in]`."""
+        return _in_parts(self._inputs, self.use.inputs)
+
+    def gradients(self, gradients: Tensor) -> Iterator[Tensor]:
+        """`[n, block, R, out]`, of the gradients in the recorded output."""
+        return _in_parts(self._gradients, self.use.inputs, gradients)
+
+    def pairs(self, gradients: Tensor, held: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
+        """g and a together, with so many more numbers held of each example."""
+        numbers = self._inputs(self.use.inputs[:1]).numel() + held
+        parts = (maps.split(max(1, _NUMBERS // numbers)) for maps in (self.use.inputs, gradients))
+        for read, given in zip(*parts, strict=True):
+            yield self._gradients(read, given), self._inputs(read)
+
+    def _inputs(self, read: Tensor) -> Tensor:
+        return self.weight.inputs(self.use.owner, read)
+
+    def _gradients(self, read: Tensor, gradients: Tensor) -> Tensor:
+        return self.weight.gradients(self.use.owner, read, gradients) * self.use.scale
 
 
-_BIAS = Handler.exact(lambda layer, inputs, gradients: bias_jacobian(gradients, layer.order))
+def per_example_gradients(g: Tensor, a: Tensor) -> Tensor:
+    """`sum_r g_r a_r^T` of every example, `[n, parameter]`, in an order of parameters that is always the same."""
+    return (g.mT * a if a.shape[2] == 1 else g.mT @ a).flatten(1)
 
 
-def demand_handlers(path: nn.Module, place: str) -> None:
-    """Demands a handler for every parameter of a path, so that what lacks one is known before anything is trained.
+def _in_parts(form: Callable[..., Tensor], *maps: Tensor) -> Iterator[Tensor]:
+    """`form` of the maps, of some examples at a time."""
+    numbers = form(*(one[:1] for one in maps)).numel()
+    yield from map(form, *(one.split(max(1, _NUMBERS // numbers)) for one in maps))
+
+
+def _bias_gradients(layer: RelaxedLayer, read: Tensor, gradients: Tensor) -> Tensor:
+    """In a layer's bias, summed over positions and group elements: `[n, C']`."""
+    summed: Tensor = gradients.sum((2, 3)).unflatten(1, (-1, layer.order)).sum(2)
+    return summed
+
+
+_BIAS = {BIAS: WeightUse.exact(_bias_gradients)}
+
+
+def weight_use_of(owner: nn.Module, tensor: str) -> WeightUse:
+    """How one parameter tensor is used.
+
+    Raises:
+        TypeError: it is not known, so that no parameter is ever left out of the curvature without a word.
+    """
+    uses: Mapping[str, WeightUse] = _BIAS if isinstance(owner, RelaxedLayer) else {}
+    if isinstance(owner, Path):
+        uses = owner.weight_uses
+    if tensor not in uses:
+        raise TypeError(f"no weight use for parameter `{tensor}` of {type(owner).__name__}")
+    return uses[tensor]
+
+
+def demand_weight_uses(path: Path, place: str) -> None:
+    """Demands the weight use of every parameter of a path, so that a missing one is known before anything is trained.
 
     Args:
         path: the module.
@@ -113,47 +147,6 @@ def demand_handlers(path: nn.Module, place: str) -> None:
     """
     for tensor, _ in path.named_parameters():
         try:
-            handler_for(path, tensor)
+            weight_use_of(path, tensor)
         except TypeError as error:
             raise RunError(f"`{place}.{tensor}` cannot be searched over: {error}") from None
-
-
-def handler_for(owner: nn.Module, tensor: str) -> Handler:
-    """The handler of one parameter tensor.
-
-    Raises:
-        TypeError: there is none, so that no parameter is ever left out of the curvature silently.
-    """
-    uses: Mapping[str, Handler] = owner.weight_uses if isinstance(owner, Path) else {}
-    if isinstance(owner, RelaxedLayer):
-        uses = {BIAS: _BIAS}
-    if tensor not in uses:
-        raise TypeError(f"no curvature handler for parameter `{tensor}` of {type(owner).__name__}")
-    return uses[tensor]
-
-
-def demand_rows(net: Network) -> None:
-    """Demands the gradients of single examples of every parameter, so that what lacks them is known beforehand.
-
-    Raises:
-        RunError: a parameter's handler does not give them; it is named.
-    """
-    for name, layer in net.layers():
-        for path_name, path in layer.paths.items():
-            for tensor, _ in path.named_parameters():
-                rows_for(path, tensor, f"{name}.{path_name}.{tensor}")
-
-
-def rows_for(owner: nn.Module, tensor: str, key: str) -> Rows:
-    """The gradients of single examples in one parameter tensor.
-
-    Raises:
-        RunError: its handler does not give them; it is called `key`.
-    """
-    rows = handler_for(owner, tensor).rows
-    if rows is None:
-        raise RunError(
-            f"`{key}` cannot be searched over by `laplace(full)`: its handler gives no rows, the gradients of single "
-            "examples; `laplace(kfac)` needs none"
-        )
-    return rows

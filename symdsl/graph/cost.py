@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import attrs
@@ -13,6 +14,12 @@ if TYPE_CHECKING:
     import networkx as nx
 
 FLOAT32_BYTES = 4
+
+EVIDENCE_SHARE = 0.1
+"""Time of evidence steps relative to that of training steps, unless a spec says how often they come."""
+
+RELATIVE_COST = {"joint": 3.5, "kfac": 1.6}
+"""Time of an evidence step relative to that of training on as many examples (`benchmarks/evidence.py`)."""
 
 
 @attrs.frozen
@@ -60,6 +67,18 @@ def candidate_curvature_bytes(candidate: Candidate) -> int:
 def layer_curvature_bytes(layer: Layer) -> int:
     """Bytes of the Kronecker factors of all candidates of a layer and of its bias."""
     return sum(map(candidate_curvature_bytes, layer.candidates)) + tensor_curvature_bytes(bias_tensor(layer))
+
+
+def evidence_interval(curvature: str, examples: int, batch: int) -> int:
+    """Return the training steps between evidence steps that leave a tenth of the time to the evidence.
+
+    Args:
+        curvature: `joint`, or another name of a curvature.
+        examples: examples that an evidence step looks at.
+        batch: examples of a training step.
+    """
+    relative = RELATIVE_COST["joint" if curvature == "joint" else "kfac"]
+    return math.ceil(relative * examples / (EVIDENCE_SHARE * batch))
 
 
 def memory(graph: nx.DiGraph[str], batch: int) -> Memory:

@@ -21,10 +21,10 @@ class Path(nn.Module, ABC):
     Attributes:
         samples: whether the path produces the fine grid that polyphase sampling thins out. A path that does not
             maps straight to the coarse grid.
-        linear_in: names of the parameter tensors that a factor on is a factor on the output, each by itself. A layer
-            with a path that names none keeps its scale, which learning has to find alone.
-        handlers: the curvature of a path of another package, a `symdsl.evidence.Handler` by parameter tensor; those
-            of the paths in this one are in `symdsl.evidence.HANDLERS`.
+        linear_in: names of the parameter tensors that a factor on is a factor on the output, each by itself; the one on
+            the output side comes first. A path that names none has no symmetric start.
+        weight_uses: how every parameter tensor is used, a `symdsl.evidence.WeightUse` by its name; lowering sets what
+            the record of the kind names.
     """
 
     samples: ClassVar[bool] = False

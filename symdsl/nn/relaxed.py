@@ -17,13 +17,13 @@ BIAS = "bias"
 
 
 class Use(NamedTuple):
-    """One use of a parameter tensor in a forward pass: all that a curvature handler needs of it.
+    """One use of a parameter tensor in a forward pass: all that its curvature needs of it.
 
     Attributes:
         owner: the path, or the layer for its bias.
         tensor: the parameter's name in its owner.
         inputs: what the owner read, as it read it (aligned to the sampled phase, for a sampling path).
-        output: the intermediate value whose gradient the handler is given.
+        output: the intermediate value whose gradient is pulled back.
         scale: d(output) / d(what the tensor produced).
     """
 

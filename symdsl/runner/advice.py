@@ -8,7 +8,7 @@ from statistics import median
 
 from torch import Tensor
 
-from symdsl.runner.learner import Learner
+from symdsl.runner.training import Trainer
 
 _FAR = 100.0
 """Root mean square from which on, and below the inverse of which, numbers are too far from 1 to be learned from."""
@@ -20,17 +20,17 @@ _MOVED = 0.01
 """Share of its initial size that a weight must have been able to move by to have learned anything."""
 
 
-def diagnosis(learner: Learner, losses: Sequence[float]) -> str:
+def diagnosis(trainer: Trainer, losses: Sequence[float]) -> str:
     """The likeliest cause of a search that fails or does no better than guess, and what to do about it.
 
     Args:
-        learner: after some epochs.
+        trainer: after some epochs.
         losses: the loss of every epoch that came to its end, from the first on.
     """
     return (
-        _bad_scale("targets", learner.train.y, "standardize(targets)")
-        or _bad_scale("images", learner.train.x, "standardize")
-        or _too_slow(learner)
+        _bad_scale("targets", trainer.train.y, "standardize(targets)")
+        or _bad_scale("images", trainer.train.x, "standardize")
+        or _too_slow(trainer)
         or _too_fast(losses)
     )
 
@@ -44,11 +44,11 @@ def _bad_scale(what: str, values: Tensor, step: str) -> str:
     return f"the {what} are of the order of {size:.0e}, the network's outputs of that of 1: write `|> {step}`"
 
 
-def _too_slow(learner: Learner) -> str:
+def _too_slow(trainer: Trainer) -> str:
     """Adam moves a weight by about the learning rate in every step, and no further."""
-    optimizer = learner.search.optimizer
-    reach = optimizer.lr * learner.step_size * learner.epoch * math.ceil(len(learner.train) / learner.search.batch)
-    sizes = [float(one.detach().double().square().mean().sqrt()) for one in learner.parameters.values()]
+    optimizer = trainer.search.optimizer
+    reach = optimizer.lr * trainer.step_size * trainer.step
+    sizes = [float(one.detach().double().square().mean().sqrt()) for one in trainer.parameters.values()]
     known = [size for size in sizes if size > 0 and math.isfinite(size)]
     size = median(known) if known else 0.0
     if reach >= _MOVED * size:
@@ -59,4 +59,4 @@ def _too_slow(learner: Learner) -> str:
 def _too_fast(losses: Sequence[float]) -> str:
     rose = len(losses) > 1 and losses[-1] > losses[0]
     told = "the loss has risen: " if rose else ""
-    return f"{told}a lower `lr` or a warm-up, such as `optimizer = adam(warmup = 0.05)`, may help"
+    return f"{told}a lower `lr` may help"

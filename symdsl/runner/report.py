@@ -1,4 +1,4 @@
-"""From a learner's final state to the record that `result.json` holds."""
+"""From a trainer's final state to the record that `result.json` holds."""
 
 from __future__ import annotations
 
@@ -11,55 +11,57 @@ from symdsl.data import Dataset, Examples
 from symdsl.data.preprocessing import Preprocessing
 from symdsl.evidence import Laplace
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
-from symdsl.runner.learner import Learner, layer_records, path_shares
 from symdsl.runner.metrics import evaluate_outputs, noise_std, outputs_of
+from symdsl.runner.start import layer_records
+from symdsl.runner.structure import path_shares
+from symdsl.runner.training import Trainer
 
 KEPT_SHARE = 0.01
 """A candidate whose relative effective number is at least this is part of what was learned."""
 
 
-def describe_run(learner: Learner, dataset: Dataset, laplace: Laplace) -> dict[str, Any]:
+def describe_run(trainer: Trainer, dataset: Dataset, laplace: Laplace) -> dict[str, Any]:
     """Final metrics and the layer table (table 4 of Layer-wise Equivariances, 2023).
 
     The test examples are looked at here and nowhere else.
 
     Args:
-        learner: the learner, done.
+        trainer: the trainer, done.
         dataset: its data.
         laplace: the approximation at the final parameters and priors.
     """
     return {
-        "parameters": sum(parameter.numel() for parameter in learner.net.parameters()),
-        "train": _without(measure(learner, dataset.train, dataset.preprocessing), "ece"),
-        "test": measure(learner, dataset.test, dataset.preprocessing),
+        "parameters": sum(parameter.numel() for parameter in trainer.net.parameters()),
+        "train": _without(measure(trainer, dataset.train, dataset.preprocessing), "ece"),
+        "test": measure(trainer, dataset.test, dataset.preprocessing),
         "neg_log_evidence_per_example": dataset.preprocessing.nats - laplace.log_evidence() / laplace.examples,
-        **(_noise(learner, dataset) if learner.likelihood.has_noise else {}),
-        "layers": [_layer(record, learner, laplace) for record in layer_records(learner.facts)],
+        **(_noise(trainer, dataset) if trainer.likelihood.has_noise else {}),
+        "layers": [_layer(record, trainer, laplace) for record in layer_records(trainer.facts)],
     }
 
 
-def measure(learner: Learner, examples: Examples, preprocessing: Preprocessing) -> dict[str, float | None]:
-    """Metrics of the learner's network on some examples; see `evaluate_outputs`."""
-    learner.net.eval()
-    outputs, targets = outputs_of(learner.net, examples.x), examples.y.to(learner.device)
-    return evaluate_outputs(outputs, targets, learner.likelihood, learner.noise, preprocessing)
+def measure(trainer: Trainer, examples: Examples, preprocessing: Preprocessing) -> dict[str, float | None]:
+    """Metrics of the trainer's network on some examples; see `evaluate_outputs`."""
+    trainer.net.eval()
+    outputs, targets = outputs_of(trainer.net, examples.x), examples.y.to(trainer.device)
+    return evaluate_outputs(outputs, targets, trainer.likelihood, trainer.noise, preprocessing)
 
 
-def _noise(learner: Learner, dataset: Dataset) -> dict[str, float]:
+def _noise(trainer: Trainer, dataset: Dataset) -> dict[str, float]:
     """The variance of the likelihood as it is trained, and what it is in the units of the targets."""
     targets = dataset.train.y.shape[1]
-    return {"noise": learner.noise, "noise_std": noise_std(learner.noise, targets, dataset.preprocessing)}
+    return {"noise": trainer.noise, "noise_std": noise_std(trainer.noise, targets, dataset.preprocessing)}
 
 
 def _without(metrics: dict[str, float | None], key: str) -> dict[str, float | None]:
     return {name: value for name, value in metrics.items() if name != key}
 
 
-def _layer(record: Layer, learner: Learner, laplace: Laplace) -> dict[str, Any]:
+def _layer(record: Layer, trainer: Trainer, laplace: Laplace) -> dict[str, Any]:
     effective = laplace.effective_parameters()
     names = [candidate.name for candidate in record.candidates]
     shares = path_shares(record.name, names, effective)
-    off = dict(learner.net.layers())[record.name].off
+    off = dict(trainer.net.layers())[record.name].off
     bias = f"{record.name}.bias"
     chosen = max(names, key=lambda name: shares[name])
     return {

@@ -24,17 +24,16 @@ from symdsl.graph import content_hash, to_json
 from symdsl.progress import Silent
 from symdsl.runner.advice import diagnosis
 from symdsl.runner.device import describe, resolve_device
-from symdsl.runner.learner import EpochMetrics, Learner, starting_precisions, stated_precisions
 from symdsl.runner.report import describe_run
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
+from symdsl.runner.start import begin, stated_start
+from symdsl.runner.structure import FINAL, Structure, laplace_at
+from symdsl.runner.training import EpochMetrics, Trainer
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import GRAPH, SPEC, WEIGHTS
 from symdsl.spec import Spec, parse
 
 Objective = Literal["laplace", "map"]
-
-_STARTS = {"laplace": starting_precisions, "map": stated_precisions}
-"""What the priors start from: only where they are learned does a candidate start near a limit."""
 
 PICTURES: tuple[render.Format, ...] = ("dot", "svg", "png")
 
@@ -174,23 +173,25 @@ class _Run:
         self.retried = False
         self._saved_at, self._saving_took = 0.0, 0.0
         seed = spec.facts.search.seed
-        precisions = _STARTS[objective](spec.facts)
-        self.learner = Learner(lowering.compile(spec, seed).to(device), spec.facts, dataset, seed, precisions)
+        net = lowering.compile(spec, seed).to(device)
+        start = begin(net, spec.facts) if objective == "laplace" else stated_start(spec.facts)
+        self.trainer = Trainer(net, spec.facts, dataset, seed, start.precisions)
+        self.structure = Structure(self.trainer, start.learned, self.observer.note)
 
     def prepare(self, resumed: bool, weights: Weights | None = None) -> None:
         """Writes what is known before the first epoch, or takes up the last checkpoint."""
         notes = self._restore() if resumed else self._begin(weights)
-        self.observer.started(self.folder.path, self.spec.facts.search.epochs, self.learner.epoch)
+        self.observer.started(self.folder.path, self.spec.facts.search.epochs, self.trainer.epoch)
         for note in (*notes, self.dataset.room.reason):
             if note:
                 self.observer.note(note)
 
     def _begin(self, weights: Weights | None) -> list[str]:
         if weights is not None:
-            weights.give_to(self.learner.net)
+            weights.give_to(self.trainer.net)
         self.folder.begin(
             spec=self.spec.name,
-            seed=self.learner.seed,
+            seed=self.trainer.seed,
             device=describe(self.device),
             command=sys.argv,
             dataset=data_room.fingerprint(self.dataset),
@@ -219,7 +220,7 @@ class _Run:
         loading = self.seconds["loading"]
         self._take_up(state, content)
         self.seconds["loading"] += loading
-        notes = losses(self.folder, self.learner.epoch)
+        notes = losses(self.folder, self.trainer.epoch)
         if {SPEC, GRAPH} & {*self.folder.damaged(), *self.folder.missing()}:
             self._write_spec()
         self.folder.set_status("running", datetime.now(UTC))
@@ -227,15 +228,16 @@ class _Run:
 
     def _take_up(self, state: dict[str, Any], content: bytes) -> None:
         try:
-            self.learner.restore(state["learner"], load_tensors(content))
+            self.trainer.restore(state["trainer"], load_tensors(content))
+            self.structure.restore(state["structure"])
         except (SafetensorError, KeyError, RuntimeError) as error:
             raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
         self.seconds, self.retried = {"loading": 0.0} | state["seconds"], state["retried"]
-        self.folder.truncate_metrics(self.learner.epoch)
+        self.folder.truncate_metrics(self.trainer.epoch)
 
     def finish(self) -> Result:
         """Runs the epochs that are left, then writes the result."""
-        while self.learner.epoch < self.spec.facts.search.epochs:
+        while self.trainer.epoch < self.spec.facts.search.epochs:
             try:
                 self._epoch()
             except NumericalError as error:
@@ -247,59 +249,46 @@ class _Run:
 
     def _epoch(self) -> None:
         started = time.perf_counter()
-        with self._timed("training"):
-            metrics = self._figures(self.learner.train_epoch())
-            due = self.learner.evidence_is_due
-            if due and self.spec.facts.search.rescale:
-                self.learner.rescale()
-        record: dict[str, Any] = {"epoch": self.learner.epoch} | metrics
-        if due and self.objective == "laplace":
-            with self._timed("evidence"):
-                record |= self._evidence()
-        record["wall_s"] = time.perf_counter() - started
-        self._losses.append(metrics["loss"])
-        self._remark(metrics["fit"])
+        if self.objective == "laplace":
+            metrics, found, evidence_s = self.structure.train_epoch()
+        else:
+            metrics, found, evidence_s = self.trainer.train_epoch(), {}, 0.0
+            self.trainer.noise = self.trainer.residual_variance
+        wall_s = time.perf_counter() - started
+        self.seconds["evidence"] += evidence_s
+        self.seconds["training"] += wall_s - evidence_s
+        record = {"epoch": self.trainer.epoch, **self._figures(metrics), **found, "wall_s": wall_s}
+        if found:
+            record["neg_log_evidence_per_example"] += self.dataset.preprocessing.nats
+        self._losses.append(metrics.loss)
+        self._remark(metrics.fit)
         self.folder.append_metrics(record)
         self._save_in_turn()
         self.observer.epoch(record)
 
     def _remark(self, fit: float) -> None:
-        """Says once if the network does not learn, early in the run, or if burn-in ends before its time."""
-        search, epoch = self.spec.facts.search, self.learner.epoch
-        if epoch == max(_PATIENCE, search.epochs // 10) and fit < _GUESSING:
-            cause = diagnosis(self.learner, self._losses)
+        """Say once if the network does not learn, early in the run."""
+        epoch = self.trainer.epoch
+        if epoch == max(_PATIENCE, self.spec.facts.search.epochs // 10) and fit < _GUESSING:
+            cause = diagnosis(self.trainer, self._losses)
             self.observer.note(f"after {epoch} epochs the network does no better than guess: {cause}")
-        if epoch == self.learner.burnt_in and epoch < search.burnin:
-            self.observer.note(f"burn-in ends after epoch {epoch}, {fit:.1%} of the deviance being explained")
 
     def _figures(self, metrics: EpochMetrics) -> dict[str, Any]:
         """Metrics of an epoch: R² in place of the accuracy for a regression, whose `nll` is in the targets' units."""
         found = attrs.asdict(metrics)
-        if self.learner.likelihood.has_noise:
+        if self.trainer.likelihood.has_noise:
             del found["accuracy"]
             found |= {"nll": metrics.nll + self.dataset.preprocessing.nats, "r2": metrics.fit}
         return found
 
-    def _evidence(self) -> dict[str, Any]:
-        laplace, switched_off = self.learner.evidence_step()
-        for path in switched_off:
-            self.observer.note(f"{path} is switched off after epoch {self.learner.epoch}")
-        return {
-            "neg_log_evidence_per_example": self.dataset.preprocessing.nats - laplace.log_evidence() / laplace.examples,
-            "precisions": dict(laplace.precisions),
-            "effective": laplace.effective_parameters(),
-            "noise": laplace.noise,
-            "switched_off": switched_off,
-        }
-
     def _retry(self, error: NumericalError) -> None:
         if self.retried:
-            cause = diagnosis(self.learner, self._losses)
+            cause = diagnosis(self.trainer, self._losses)
             raise NumericalError(f"{error}, again at half the learning rate: {cause}") from None
         self._take_up(*self.folder.load_checkpoint())
         self.retried = True
-        self.learner.step_size /= 2
-        self.observer.note(f"{error}; going on from epoch {self.learner.epoch} at half the learning rate")
+        self.trainer.step_size /= 2
+        self.observer.note(f"{error}; going on from epoch {self.trainer.epoch} at half the learning rate")
 
     @contextlib.contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
@@ -308,42 +297,40 @@ class _Run:
         self.seconds[phase] += time.perf_counter() - started
 
     def _save_in_turn(self) -> None:
-        last = self.learner.epoch == self.spec.facts.search.epochs
+        last = self.trainer.epoch == self.spec.facts.search.epochs
         if last or time.perf_counter() - self._saved_at >= self._saving_took / _SAVING_SHARE:
             self._save()
 
     def _save(self) -> None:
         started = time.perf_counter()
         state = {
-            "epoch": self.learner.epoch,
+            "epoch": self.trainer.epoch,
             "objective": self.objective,
             "seconds": self.seconds,
             "retried": self.retried,
-            "learner": self.learner.state(),
+            "trainer": self.trainer.state(),
+            "structure": self.structure.state(),
         }
-        self.folder.save_checkpoint(state, save_tensors(self.learner.tensors()))
+        self.folder.save_checkpoint(state, save_tensors(self.trainer.tensors()))
         self._saved_at = time.perf_counter()
         self._saving_took = self._saved_at - started
 
     def _result(self) -> dict[str, Any]:
-        if self.spec.facts.search.rescale:
-            with self._timed("training"):
-                self.learner.rescale()
         with self._timed("evidence"):
-            laplace = self.learner.laplace()
+            laplace = laplace_at(self.trainer, FINAL)
         head = {
             "schema": runs.SCHEMA,
             "spec": self.folder.read_info()["spec"],  # a run may be resumed from its own spec.sym
             "objective": self.objective,
-            "seed": self.learner.seed,
+            "seed": self.trainer.seed,
             "device": describe(self.device),
-            "epochs": self.learner.epoch,
+            "epochs": self.trainer.epoch,
             "wall_s": {"total": sum(self.seconds.values()), **self.seconds},
         }
-        return head | describe_run(self.learner, self.dataset, laplace)
+        return head | describe_run(self.trainer, self.dataset, laplace)
 
     def _write_result(self, content: dict[str, Any]) -> None:
-        weights = {key: parameter.detach().cpu() for key, parameter in self.learner.parameters.items()}
+        weights = {key: parameter.detach().cpu() for key, parameter in self.trainer.parameters.items()}
         self.folder.write_bytes(WEIGHTS, save_tensors(weights))
         self.folder.seal(WEIGHTS)
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}

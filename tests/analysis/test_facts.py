@@ -9,12 +9,9 @@ import pytest
 
 from analysis.specs import NETWORK, codes, items
 from symdsl.analysis.facts import (
-    Adam,
     Candidate,
     FactorSize,
     Fisher,
-    Full,
-    Kfac,
     Layer,
     Mackay,
     Node,
@@ -266,20 +263,16 @@ def test_letters_that_mean_something_elsewhere_match_themselves() -> None:
 
 
 DEFAULT = Search(
-    objective=Objective(Kfac("expand"), Fisher("mc", 1)),
+    objective=Objective(None, Fisher("mc", 1)),
+    start="relaxed",
     epochs=60,
     burnin=0,
-    burnin_fit=1.0,
-    every=3,
-    steps=5,
+    every=None,
+    examples=256,
     optimizer=Optimizer("adam", 0.005, "cosine", 1.0),
-    prior_optimizer=Mackay(0.0),
-    rescale=False,
-    breaking_precision=3.0,
-    breaking_per="candidate",
+    prior_optimizer=Mackay(0.8),
     batch=128,
     seed=711,
-    keep_paths=False,
 )
 
 
@@ -296,39 +289,31 @@ def test_every_key_of_a_search() -> None:
           objective = laplace(kfac, fisher = exact)
           epochs = 7
           burnin = 1
-          burnin_fit = 0.75
           every = 2
-          steps = 4
           optimizer = adam(0.1, constant, clip = 0)
-          prior_optimizer = adam(lr = 0.2)
-          rescale = true
-          breaking_precision = 100
-          breaking_per = element
+          start = symmetric
+          examples = 64
+          prior_optimizer = mackay(damping = 0.2)
           batch = 3
           seed = 0
-          keep_paths = true
         }}"""
     ).facts.search
     assert search == Search(
-        objective=Objective(Kfac("expand"), Fisher("exact")),
+        objective=Objective("kfac-expand", Fisher("exact")),
         epochs=7,
         burnin=1,
-        burnin_fit=0.75,
         every=2,
-        steps=4,
         optimizer=Optimizer("adam", 0.1, "constant", 0.0),
-        prior_optimizer=Adam(0.2, "cosine"),
-        rescale=True,
-        breaking_precision=100.0,
-        breaking_per="element",
+        start="symmetric",
+        examples=64,
+        prior_optimizer=Mackay(0.2),
         batch=3,
         seed=0,
-        keep_paths=True,
     )
 
 
 @pytest.mark.parametrize(
-    ("written", "fisher"), [("mc(3)", Fisher("mc", 3)), ("signs(3)", Fisher("signs", 3)), ("signs", Fisher("signs", 1))]
+    ("written", "fisher"), [("mc(3)", Fisher("mc", 3)), ("mc", Fisher("mc", 1)), ("exact", Fisher("exact"))]
 )
 def test_how_many_columns_are_sampled(written: str, fisher: Fisher) -> None:
     text = f"data digits\n{NETWORK}\nsearch {{ objective = laplace(fisher = {written}) }}"
@@ -336,17 +321,11 @@ def test_how_many_columns_are_sampled(written: str, fisher: Fisher) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "approximation"),
-    [
-        ("kfac", Kfac()),
-        ("kfac(reduce, bounded = false)", Kfac("reduce", bounded=False)),
-        ("full", Full(512, 1024)),
-        ("full(rows = 8, width = 9)", Full(9, 8)),
-    ],
+    ("written", "curvature"), [("kfac", "kfac-expand"), ("kfac(reduce)", "kfac-reduce"), ("joint", "joint")]
 )
-def test_how_the_curvature_is_approximated(written: str, approximation: Kfac | Full) -> None:
+def test_how_the_curvature_is_approximated(written: str, curvature: str) -> None:
     text = f"data digits\n{NETWORK}\nsearch {{ objective = laplace({written}) }}"
-    assert parse(text).facts.search.objective.approximation == approximation
+    assert parse(text).facts.search.objective.curvature == curvature
 
 
 # kinds and their pages

@@ -41,9 +41,9 @@ def test_a_parameter_left_to_its_default() -> None:
 
 def test_keys_of_the_search() -> None:
     search = load(
-        POSITION, {"search.epochs": "5", "search.optimizer": "adam(lr = 0.1)", "search.keep_paths": True}
+        POSITION, {"search.epochs": "5", "search.optimizer": "adam(lr = 0.1)", "search.start": "symmetric"}
     ).facts.search
-    assert (search.epochs, search.optimizer.lr, search.keep_paths, search.batch) == (5, 0.1, True, 128)
+    assert (search.epochs, search.optimizer.lr, search.start, search.batch) == (5, 0.1, "symmetric", 128)
 
 
 def test_a_search_that_the_spec_does_not_have() -> None:

@@ -196,7 +196,7 @@ def test_wrong_keys_are_said_whether_a_profile_is_set_or_not(settings: str, expe
         ("data.size = 9", ["E208 9"]),
         ("width = -1", ["E402 10"]),
         ("base = base", ["E309 4"]),
-        ("search.epochs = 2", ["W104 2"]),
+        ("search.burnin = 60", ["W104 18"]),
     ],
 )
 def test_a_check_finds_what_is_wrong_with_each_profile(tmp_path: Path, settings: str, expected: list[str]) -> None:

@@ -48,7 +48,7 @@ MISSPELT = [
     ("(kfac,", "(kfca,", "kfac"),
     ("fisher = exact", "fihser = exact", "fisher"),
     ("fisher = exact", "fisher = exat", "exact"),
-    ("every     = 3", "every = 3\n  optimizer = adam(steps = relativ)", "relative"),
+    ("every     = 3", "every = 3\n  optimizer = adam(schedule = cosin)", "cosine"),
 ]
 
 

@@ -17,7 +17,7 @@ from symdsl import nn
 from symdsl.catalog.signatures import Signature
 from symdsl.cli import main
 from symdsl.diagnostics import RunError
-from symdsl.evidence import Categorical, Exact, estimate
+from symdsl.evidence import CURVATURES, Categorical, Exact, estimate
 from symdsl.kinds import CONV, Kind, table
 from symdsl.kinds.convolution.module import Conv
 from symdsl.kinds.dense.module import FullyConnected
@@ -68,15 +68,15 @@ def spec(monkeypatch: pytest.MonkeyPatch, tmp_path: File) -> Iterator[File]:
     table._loaded.cache_clear()
 
 
-MESSAGE = "`l1.BARE.w` cannot be searched over: no curvature handler for parameter `w` of Bare"
+MESSAGE = "`l1.BARE.w` cannot be searched over: no weight use for parameter `w` of Bare"
 
 
-def test_a_parameter_without_a_handler_is_named_when_the_network_is_built(spec: File) -> None:
+def test_a_parameter_without_a_weight_use_is_named_when_the_network_is_built(spec: File) -> None:
     with pytest.raises(RunError, match=MESSAGE):
         symdsl.compile(symdsl.load(spec))
 
 
-def test_a_parameter_without_a_handler_is_named_by_the_command(spec: File) -> None:
+def test_a_parameter_without_a_weight_use_is_named_by_the_command(spec: File) -> None:
     shown = CliRunner().invoke(main, ["compile", str(spec)])
     assert shown.exit_code == 3
     assert MESSAGE in shown.stderr
@@ -115,7 +115,8 @@ def network(path: nn.Path) -> nn.Network:
 
 
 def factors(net: nn.Network) -> None:
-    estimate(net, torch.randn(2, 1, 4, 4), torch.zeros(2).long(), Categorical(), Exact(), torch.Generator())
+    kfac = CURVATURES["kfac-expand"]
+    estimate(net, torch.randn(2, 1, 4, 4), torch.zeros(2).long(), Categorical(), Exact(), torch.Generator(), kfac)
 
 
 def test_a_tensor_recorded_twice_is_refused() -> None:

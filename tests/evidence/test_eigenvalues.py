@@ -3,27 +3,7 @@ import torch
 
 from oracles.comparison import assert_same
 from symdsl.diagnostics import NumericalError
-from symdsl.evidence import Kronecker
 from symdsl.evidence.eigenvalues import symmetric_eigenvalues
-
-
-def blocks(count, side, seed=0):
-    half = torch.randn(count, side, side, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-    return half @ half.mT
-
-
-@pytest.mark.parametrize("left", [(1, 3), (2, 2)])
-@pytest.mark.parametrize("right", [(1, 4), (3, 2)])
-def test_spectrum_of_a_product_equals_that_of_the_dense_matrix(left, right):
-    block = Kronecker(blocks(*left), blocks(*right, seed=1))
-    dense = block.dense()
-    spectrum = block.spectrum("w")
-    assert spectrum.size == len(dense)
-    for precision in (0.1, 3.0):
-        ridge = torch.eye(len(dense), dtype=torch.float64) + dense / precision
-        assert spectrum.volume(precision) == pytest.approx(float(torch.logdet(ridge)), rel=1e-10)
-        effective = float(torch.trace(torch.linalg.solve(ridge, dense / precision)))
-        assert spectrum.effective(precision) == pytest.approx(effective, rel=1e-10)
 
 
 def test_rank_deficient_float32_blocks_have_finite_eigenvalues_that_are_not_negative():

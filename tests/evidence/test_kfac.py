@@ -4,82 +4,94 @@ import pytest
 import torch
 
 from oracles.comparison import assert_same
-from symdsl.evidence.kfac import Kronecker, LowRank, Spectrum, gram, outer_products, plus
+from symdsl.evidence import Kronecker, KroneckerFactors, kfac
+from symdsl.evidence.kfac import gram
+
+
+def generator(seed=0):
+    return torch.Generator().manual_seed(seed)
+
+
+def blocks(count, side, seed=0):
+    half = torch.randn(count, side, side, generator=generator(seed), dtype=torch.float64)
+    return half @ half.mT
+
+
+def factors(seed=0):
+    """Of two tensors, whose factors have blocks of their own."""
+    found = {"a": ((1, 3), (2, 4)), "b": ((2, 2), (1, 3))}
+    return KroneckerFactors(
+        {key: Kronecker(blocks(*left, seed), blocks(*right, seed + 1)) for key, (left, right) in found.items()}
+    )
+
+
+def exactly(found, precisions, noise=1.0):
+    """log det(H / noise + delta) and effective numbers from the dense blocks."""
+    value, effective = 0.0, {}
+    for key, block in found.blocks.items():
+        dense = block.dense() / noise
+        ridge = dense + precisions[key] * torch.eye(len(dense), dtype=torch.float64)
+        value += float(torch.logdet(ridge))
+        effective[key] = float(torch.trace(torch.linalg.solve(ridge, dense)))
+    return value, effective
 
 
 @pytest.mark.parametrize("shape", [(3, 1), (5, 256), (2, 7, 257), (3, 600), (2, 4, 1025)])
 def test_a_gram_matrix_is_the_product_of_its_rows(shape):
-    rows = torch.randn(shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    rows = torch.randn(shape, generator=generator(), dtype=torch.float64)
     assert_same(gram(rows), rows.mT @ rows)
 
 
-def batches(*sizes):
-    """Rows of side 6, so many in each batch."""
-    rows = torch.randn(sum(sizes), 6, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    return rows, [outer_products(batch) for batch in rows.split(sizes)]
-
-
-@pytest.mark.parametrize("sizes", [(1,), (2, 3), (3, 3), (2, 7), (7, 2), (6,), (2, 2, 4, 1)])
-def test_a_sum_of_outer_products_is_the_same_in_either_form(sizes):
-    rows, terms = batches(*sizes)
-    total = None
-    for term in terms:
-        total = plus(total, term, 0.5)
-    assert isinstance(total, LowRank) == (sum(sizes) < 6)
-    one = torch.ones(1, 1, 1).double()
-    block = Kronecker(total, one)
-    assert_same(block.left, 0.5 * gram(rows).unsqueeze(0))
-    assert_same(Kronecker(one, total).right, block.left)
-    assert_same(block.spectrum("w").left.sort().values, torch.linalg.eigvalsh(0.5 * gram(rows)).clamp(min=0), 1e-9)
-
-
-def test_summing_outer_products_up_leaves_the_terms_alone():
-    rows, terms = batches(2, 2)
-    plus(plus(None, terms[0], 0.5), terms[1], 2.0)
-    assert_same(torch.cat([term.rows for term in terms]), rows)
-
-
-def test_rows_that_carry_a_graph_are_kept_without_it():
-    rows = torch.ones(2, 6, requires_grad=True)
-    assert not plus(None, outer_products(rows)).rows.requires_grad
-
-
-def bounded(squares):
-    left, right = torch.tensor([3.0, 0.5]).double(), torch.tensor([4.0, 1.0, 0.0]).double()
-    return Spectrum(left, right), Spectrum(left, right, torch.tensor(squares).double())
-
-
+@pytest.mark.parametrize("noise", [1.0, 0.3])
 @pytest.mark.parametrize("precision", [1e-3, 0.7, 1e3])
-def test_a_spectrum_without_a_bound_is_that_of_the_product(precision):
-    plain, _ = bounded([1.0])
-    eigenvalues = torch.outer(plain.left, plain.right).flatten()
-    assert plain.volume(precision) == pytest.approx(float(torch.log(1 + eigenvalues / precision).sum()), rel=1e-12)
-    assert plain.effective(precision) == pytest.approx(float((eigenvalues / (eigenvalues + precision)).sum()))
+def test_the_log_determinant_is_that_of_the_dense_blocks(precision, noise, monkeypatch):
+    monkeypatch.setattr(kfac, "_EIGENVALUES", 5)
+    found, precisions = factors(), {"a": precision, "b": 2 * precision}
+    assert found.sizes == {"a": 24, "b": 12}
+    at, (value, effective) = found.at(precisions, noise), exactly(found, precisions, noise)
+    assert at.value == pytest.approx(value, rel=1e-9)
+    assert at.effective == pytest.approx(effective, rel=1e-9)
 
 
-def test_a_bound_counts_where_the_product_exceeds_it():
-    plain, loose = bounded([5.0] * 100)
-    assert loose.volume(0.7) == plain.volume(0.7)
-    assert loose.effective(0.7) == plain.effective(0.7)
-    plain, tight = bounded([5.0])
-    assert tight.volume(0.7) == pytest.approx(math.log(5.7 / 0.7))
-    assert tight.effective(0.7) == pytest.approx(5 / 5.7)
+def test_what_no_example_says_anything_of_has_the_determinant_of_its_prior():
+    nothing = KroneckerFactors({"a": Kronecker(torch.zeros(1, 2, 2), torch.zeros(1, 3, 3))})
+    at = nothing.at({"a": 5.0})
+    assert at.value == pytest.approx(6 * math.log(5))
+    assert at.effective == {"a": 0.0}
 
 
-@pytest.mark.parametrize("precision", [1e-2, 1.0, 1e2])
-def test_squares_of_rows_bound_what_their_sum_has(precision):
-    rows = torch.randn(4, 6, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-    whole = rows.T @ rows
-    squares = rows.square().sum(1)
-    far_above = Spectrum(torch.ones(1).double(), torch.full((6,), 1e9).double(), squares)
-    exactly = torch.logdet(torch.eye(6).double() + whole / precision)
-    assert float(exactly) <= far_above.volume(precision) < far_above.size * math.log(1e9 / precision)
-    eigenvalues = torch.linalg.eigvalsh(whole)
-    assert float((eigenvalues / (eigenvalues + precision)).sum()) <= far_above.effective(precision) <= len(rows)
+def test_eigenvalues_are_computed_once(monkeypatch):
+    honest, calls = torch.linalg.eigvalsh, []
+
+    def counted(matrix):
+        calls.append(matrix)
+        return honest(matrix)
+
+    monkeypatch.setattr(torch.linalg, "eigvalsh", counted)
+    found = factors()
+    assert not calls
+    for precision in (0.1, 1.0, 10.0):
+        found.at(dict.fromkeys(found.sizes, precision))
+    assert len(calls) == 4
 
 
-def test_the_gradient_of_a_bounded_determinant_is_the_number_left_over():
-    _, tight = bounded([5.0, 0.2, 0.1])
-    step = 1e-5
-    slope = (tight.volume(0.7 * math.exp(step)) - tight.volume(0.7 * math.exp(-step))) / (2 * step)
-    assert slope == pytest.approx(-tight.effective(0.7), rel=1e-8)
+def test_a_scaled_matrix_is_that_of_so_many_more_examples():
+    found, precisions = factors(), {"a": 0.7, "b": 2.0}
+    for key, block in found.scaled(2.5).blocks.items():
+        assert_same(block.dense(), 2.5 * found.blocks[key].dense())
+    assert found.scaled(2.5).at(precisions, 2.5).value == pytest.approx(found.at(precisions).value, rel=1e-12)
+
+
+def vectors(count, seed=0):
+    return torch.randn(count, 6, generator=generator(seed), dtype=torch.float64)
+
+
+def test_a_factor_of_few_vectors_is_that_of_their_outer_products():
+    one = torch.ones(1, 1, 1, dtype=torch.float64)
+    few, whole = (KroneckerFactors({"a": Kronecker(one, factor)}) for factor in (vectors(4), gram(vectors(4))[None]))
+    assert few.sizes == whole.sizes == {"a": 6}
+    assert_same(few.blocks["a"].right, whole.blocks["a"].right)
+    for found, expected in ((few, whole), (few.scaled(3.0), whole.scaled(3.0))):
+        at, dense = found.at({"a": 0.7}), expected.at({"a": 0.7})
+        assert at.value == pytest.approx(dense.value, rel=1e-9)
+        assert at.effective == pytest.approx(dense.effective, rel=1e-9)

@@ -15,8 +15,8 @@ from oracles.naive import Naive
 from oracles.records import Chain, candidate
 from sites import FORMS, candidates, sites
 from symdsl.analysis.facts import Candidate, Layer, Node, Shape
-from symdsl.evidence import Categorical, Curvature, Exact, Gaussian, estimate
-from symdsl.evidence.weight_use import Sharing
+from symdsl.evidence import CURVATURES, Categorical, Exact, Gaussian, KroneckerFactors, estimate
+from symdsl.evidence.kfac import Sharing
 from symdsl.kinds import Site
 from symdsl.nn import Network
 
@@ -47,20 +47,15 @@ def _activated(node: Node) -> Node:
 
 def curvature(
     net: Network, x: torch.Tensor, sharing: Sharing, batch: int = 512, likelihood: Categorical | Gaussian | None = None
-) -> Curvature:
+) -> KroneckerFactors:
     y = torch.zeros(len(x), dtype=torch.int64)
     if isinstance(likelihood, Gaussian):
         y = torch.zeros(len(x), net(x).shape[1], dtype=torch.float64)
-    return estimate(
-        net,
-        x,
-        y,
-        likelihood or Categorical(),
-        Exact(),
-        torch.Generator(),
-        batch,
-        sharing,
+    found = estimate(
+        net, x, y, likelihood or Categorical(), Exact(), torch.Generator(), CURVATURES[f"kfac-{sharing}"], batch
     )
+    assert isinstance(found.ggn, KroneckerFactors), "KFAC gives factors"
+    return found.ggn
 
 
 @st.composite

@@ -92,7 +92,9 @@ def test_the_blocks_of_a_zero_padded_convolution_are_theirs() -> None:
 
 
 def curvature(net: nn.Module, data: Examples) -> dict[str, Tensor]:
-    from symdsl.evidence import Categorical, Exact, estimate
+    from symdsl.evidence import CURVATURES, Categorical, Exact, KroneckerFactors, estimate
 
-    found = estimate(net, data.x, data.y, Categorical(), Exact(), torch.Generator())  # type: ignore[arg-type]
+    kfac = CURVATURES["kfac-expand"]
+    found = estimate(net, data.x, data.y, Categorical(), Exact(), torch.Generator(), kfac).ggn  # type: ignore[arg-type]
+    assert isinstance(found, KroneckerFactors)
     return {key: block.dense() for key, block in found.blocks.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from symdsl.analysis.facts import (
-    Adam,
     Candidate,
     Data,
     FactorSize,
@@ -11,9 +10,9 @@ from symdsl.analysis.facts import (
     Fisher,
     Flatten,
     Input,
-    Kfac,
     Layer,
     Lift,
+    Mackay,
     Network,
     Node,
     Objective,
@@ -124,20 +123,16 @@ class Chain:
 
 
 SEARCH = Search(
-    objective=Objective(Kfac("expand"), Fisher("mc", 1)),
+    objective=Objective("kfac-expand", Fisher("mc", 1)),
     epochs=2,
     burnin=0,
-    burnin_fit=1.0,
-    every=1,
-    steps=1,
+    every=None,
+    examples=256,
+    start="relaxed",
     optimizer=Optimizer("adam", 0.005, "cosine", 1.0),
-    prior_optimizer=Adam(0.1, "cosine"),
-    rescale=False,
-    breaking_precision=1.0,
-    breaking_per="candidate",
+    prior_optimizer=Mackay(0.8),
     batch=8,
     seed=0,
-    keep_paths=False,
 )
 
 

@@ -66,7 +66,7 @@ def test_each_word_is_what_the_tables_say() -> None:
     assert {token for word in callables() for token, _ in lexed(word)} == {Name.Function}
     assert {token for word in constants() for token, _ in lexed(word)} == {Name.Builtin}
     assert {"digits", "standardize", "normal", "floor", "mackay"} <= set(callables())
-    assert {"relu", "p4", "max", "classes", "onecycle", "fixed", "pointwise"} <= set(constants())
+    assert {"relu", "p4", "max", "classes", "cosine", "fixed", "pointwise"} <= set(constants())
 
 
 def test_a_line_with_one_of_each() -> None:

@@ -1,4 +1,4 @@
-"""Rows of three tensors with a known spectrum, and their determinant from the whole matrix."""
+"""Gradients in three tensors with a known spectrum, and their determinant from the whole matrix."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from collections.abc import Mapping
 
 import torch
 from torch import Tensor
-
-from symdsl.evidence.joint import Projected
-from symdsl.evidence.sketch import Sample, Sketch
 
 SIZES = {"a": 100, "b": 160, "c": 10}
 
@@ -29,18 +26,8 @@ def rows(decay: float, count: int = 300, sizes: Mapping[str, int] = SIZES) -> di
     }
 
 
-def left_of(found: Mapping[str, Tensor], keeping: Sketch | Sample) -> dict[str, Projected]:
-    """What is left of the rows, with all their columns."""
-    parts = {}
-    for key, part in found.items():
-        total = part.new_zeros(keeping.width, part.shape[1])
-        keeping.add(total, 0, part)
-        parts[key] = Projected(total, part.shape[1])
-    return parts
-
-
 def exactly(found: Mapping[str, Tensor], precisions: Mapping[str, float]) -> tuple[float, dict[str, float]]:
-    """Volume and effective numbers from the whole matrix."""
+    """log det(I + D^-1/2 H D^-1/2), D of all precisions, and effective numbers from the whole matrix."""
     scaled = torch.cat([part / math.sqrt(precisions[key]) for key, part in found.items()], 1)
     whole = scaled.T @ scaled
     ridge = whole + torch.eye(len(whole), dtype=whole.dtype)

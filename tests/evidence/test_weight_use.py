@@ -1,20 +1,14 @@
-import sys
-from types import SimpleNamespace
-
-import attrs
 import pytest
 import torch
-import torch.utils.flop_counter
 
 from oracles.comparison import assert_same
 from oracles.dense import dense_factors, dense_ggn, rows
 from oracles.naive import Naive
 from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
-from symdsl.diagnostics import RunError
-from symdsl.evidence import Categorical, Exact, Gaussian, MonteCarlo, Signs, estimate, project
-from symdsl.evidence.rows import Rows, Sizes
-from symdsl.evidence.weight_use import demand_rows, handler_for
+from symdsl.evidence import CURVATURES, Categorical, Exact, Gaussian, MonteCarlo, Rademacher, estimate, weight_use
+from symdsl.evidence import joint as joint_module
+from symdsl.evidence.weight_use import weight_use_of
 
 FC, FFC, CONV = candidate("FC"), candidate("F-FC"), candidate("CONV")
 GCONV, POINTWISE = candidate("GCONV"), candidate("GCONV", factor="pointwise")
@@ -153,7 +147,12 @@ def exact(net, x, likelihood=None, batch=512, sharing="expand"):
     y = torch.zeros(len(x), dtype=torch.int64)
     if isinstance(likelihood, Gaussian):
         y = torch.zeros(len(x), net(x).shape[1], dtype=torch.float64)
-    return estimate(net, x, y, likelihood or Categorical(), Exact(), torch.Generator(), batch, sharing)
+    return kfac(net, x, y, likelihood or Categorical(), Exact(), sharing, batch)
+
+
+def kfac(net, x, y, likelihood, fisher, sharing="expand", batch=512):
+    generator = torch.Generator().manual_seed(0)
+    return estimate(net, x, y, likelihood, fisher, generator, CURVATURES[f"kfac-{sharing}"], batch)
 
 
 def exact_keys(net):
@@ -175,7 +174,7 @@ def test_the_network_computes_what_its_formula_says(name):
 def test_every_factor_equals_its_definition(name, task, sharing):
     nodes, net = network(name)
     x = images(nodes, 2)
-    found = exact(net, x, Categorical() if task == "classification" else Gaussian(), sharing=sharing).blocks
+    found = exact(net, x, Categorical() if task == "classification" else Gaussian(), sharing=sharing).ggn.blocks
     expected = dense_factors(Naive(nodes, net.tensors()), x, task, sharing)
     assert found.keys() == net.tensors().keys() == expected.keys() | exact_keys(net)
     for key in expected.keys() - exact_keys(net):
@@ -188,7 +187,7 @@ def test_every_factor_equals_its_definition(name, task, sharing):
 def test_blocks_of_biases_lengthscales_and_anchors_are_the_exact_gauss_newton_blocks(name):
     nodes, net = network(name)
     x = images(nodes, 3)
-    found = exact(net, x).blocks
+    found = exact(net, x).ggn.blocks
     parameters = {id(parameter): module for module, parameter in net.named_parameters()}
     for key in exact_keys(net):
         module = parameters[id(net.tensors()[key])]
@@ -198,7 +197,7 @@ def test_blocks_of_biases_lengthscales_and_anchors_are_the_exact_gauss_newton_bl
 def test_kfac_of_a_tensor_used_once_on_one_example_is_the_gauss_newton_block():
     nodes, net = network("fc")
     x = images(nodes, 1)
-    found = exact(net, x).blocks
+    found = exact(net, x).ggn.blocks
     for layer in ("l1", "l2"):
         assert_same(found[f"{layer}.FC.w"].dense(), dense_ggn(net, f"stages.{layer}.paths.FC.w", x, "classification"))
 
@@ -207,7 +206,7 @@ def test_kfac_of_a_deep_linear_network_with_gaussian_noise_is_the_gauss_newton_b
     nodes = tuple(Chain(2, 2, 2).layer(FC, channels=2).layer(FC, channels=1).flatten().layer(FC, channels=2).nodes)
     net = lowering.build(nodes, 0).double()
     x = images(nodes, 5)
-    found = exact(net, x, Gaussian()).blocks
+    found = exact(net, x, Gaussian()).ggn.blocks
     for layer in ("l1", "l2", "l3"):
         assert_same(found[f"{layer}.FC.w"].dense(), dense_ggn(net, f"stages.{layer}.paths.FC.w", x, "regression"))
 
@@ -217,7 +216,7 @@ def test_kfac_expand_of_a_linear_network_that_answers_at_every_position_is_the_g
     nodes = tuple(Chain(2, 2, 3).layer(pixelwise, channels=3).layer(pixelwise, channels=2).flatten().nodes)
     net = lowering.build(nodes, 0).double()
     x = images(nodes, 4)
-    found = exact(net, x, Gaussian()).blocks
+    found = exact(net, x, Gaussian()).ggn.blocks
     for layer in ("l1", "l2"):
         assert_same(found[f"{layer}.CONV.w"].dense(), dense_ggn(net, f"stages.{layer}.paths.CONV.w", x, "regression"))
 
@@ -237,7 +236,7 @@ def test_kfac_reduce_of_a_linear_mean_pooled_network_is_the_gauss_newton_block(n
     nodes = tuple(MEAN_POOLED[name].nodes)
     net = lowering.build(nodes, 0).double()
     x = images(nodes, 4)
-    found = exact(net, x, Gaussian(), sharing="reduce").blocks
+    found = exact(net, x, Gaussian(), sharing="reduce").ggn.blocks
     path = name.partition(",")[0]
     for layer, module in net.layers():
         if path in module.paths:
@@ -253,24 +252,21 @@ def test_splitting_a_batch_never_changes_a_factor(name, batch, sharing):
     nodes, net = network(name)
     x = images(nodes, 5)
     whole, split = exact(net, x, sharing=sharing), exact(net, x, batch=batch, sharing=sharing)
-    for key, block in whole.blocks.items():
-        assert_same(split.blocks[key].left, block.left)
-        assert_same(split.blocks[key].right, block.right)
+    for key, block in whole.ggn.blocks.items():
+        assert_same(split.ggn.blocks[key].left, block.left)
+        assert_same(split.ggn.blocks[key].right, block.right)
     assert split.loss == pytest.approx(whole.loss, rel=1e-12)
 
 
-@pytest.mark.parametrize("sampled", [MonteCarlo, Signs])
+@pytest.mark.parametrize("sampled", [MonteCarlo, Rademacher])
 @pytest.mark.parametrize("likelihood", [Categorical(), Gaussian()])
 @pytest.mark.parametrize("name", ["mixed", "s-fc, lengthscale", "s-conv, learned", "s-gconv"])
 def test_sampled_columns_converge_to_all_columns(sampled, likelihood, name):
     nodes, net = network(name)
     x = images(nodes, 4)
     y = torch.zeros(4, dtype=torch.int64) if isinstance(likelihood, Categorical) else net(x).detach()
-    expected = estimate(net, x, y, likelihood, Exact(), torch.Generator()).blocks
-    few, many = (
-        estimate(net, x, y, likelihood, sampled(samples), torch.Generator().manual_seed(0)).blocks
-        for samples in (1, 600)
-    )
+    expected = kfac(net, x, y, likelihood, Exact()).ggn.blocks
+    few, many = (kfac(net, x, y, likelihood, sampled(samples)).ggn.blocks for samples in (1, 600))
     errors = {
         key: [float((one[key].left - exact.left).norm() / exact.left.norm()) for one in (few, many)]
         for key, exact in expected.items()
@@ -282,16 +278,16 @@ def test_sampled_columns_converge_to_all_columns(sampled, likelihood, name):
 def test_a_switched_off_path_has_no_curvature():
     nodes, net = network("mixed")
     dict(net.layers())["l2"].switch_off("F-FC")
-    found = exact(net, images(nodes, 2)).blocks
+    found = exact(net, images(nodes, 2)).ggn.blocks
     assert found.keys() == net.tensors().keys() - {"l2.F-FC.w1", "l2.F-FC.w2"}
 
 
-def test_a_parameter_without_a_handler_is_refused_by_name():
-    with pytest.raises(TypeError, match="no curvature handler for parameter `w` of Linear"):
-        handler_for(torch.nn.Linear(1, 1), "w")
+def test_a_parameter_without_a_weight_use_is_refused_by_name():
+    with pytest.raises(TypeError, match="no weight use for parameter `w` of Linear"):
+        weight_use_of(torch.nn.Linear(1, 1), "w")
 
 
-def test_every_kind_has_a_handler_for_every_tensor():
+def test_every_kind_has_a_weight_use_for_every_tensor():
     for name in NETWORKS:
         _, net = network(name)
         for _, layer in net.layers():
@@ -299,7 +295,7 @@ def test_every_kind_has_a_handler_for_every_tensor():
                 assert path.weight_uses.keys() >= {tensor for tensor, _ in path.named_parameters()}
 
 
-@pytest.mark.parametrize("sampled", [MonteCarlo, Signs])
+@pytest.mark.parametrize("sampled", [MonteCarlo, Rademacher])
 def test_more_samples_than_none_are_demanded(sampled):
     with pytest.raises(ValueError, match="must be at least 1"):
         sampled(0)
@@ -315,178 +311,75 @@ def sampled_norms(fisher, logits):
 def test_signs_sum_to_the_hessian_of_the_likelihood():
     outputs = torch.tensor([1.0, -0.5, 0.2], dtype=torch.float64).expand(40_000, -1)
     p = outputs[0].softmax(0)
-    (column,) = Signs(1).columns(Categorical(), outputs, torch.Generator().manual_seed(0))
+    (column,) = Rademacher(1).columns(Categorical(), outputs, torch.Generator().manual_seed(0))
     torch.testing.assert_close(column.T @ column / len(column), p.diag() - p.outer(p), atol=5e-3, rtol=0)
 
 
 def test_signs_are_even_where_labels_are_rarely_drawn():
     certain = [12.0, 0.0, 0.0, 0.0]
-    trace = float(Categorical().spread(torch.tensor([certain], dtype=torch.float64)))
-    signs, labels = sampled_norms(Signs(1), certain), sampled_norms(MonteCarlo(1), certain)
+    trace = 1 - float(torch.tensor(certain, dtype=torch.float64).softmax(0).square().sum())
+    signs, labels = sampled_norms(Rademacher(1), certain), sampled_norms(MonteCarlo(1), certain)
     assert float(signs.mean()) == pytest.approx(trace, rel=0.05)
     assert float(signs.max()) < 5 * trace
     assert float(labels.median()) < 1e-3 * trace
 
 
-def is_whole(key: str) -> bool:
-    """Whether the tensor is one of those whose whole block is formed, so that there is nothing to bound."""
-    return key.split(".")[-1].rstrip("12") in ("bias", "omega", "anchors")
-
-
-@pytest.mark.parametrize("few", [False, True], ids=["rows formed", "uses compared"])
-@pytest.mark.parametrize("together", [1, 256])
+@pytest.mark.parametrize("numbers", [1, 1 << 24], ids=["an example at a time", "all at once"])
 @pytest.mark.parametrize("name", NETWORKS)
-def test_bounds_are_those_of_the_gradients_of_single_examples(name, together, few, monkeypatch):
-    monkeypatch.setattr(sys.modules["symdsl.evidence.estimate"], "_TOGETHER", together)
-    monkeypatch.setattr(Sizes, "few_within", lambda sizes: few)
-    monkeypatch.setattr(Sizes, "few_between", lambda sizes, examples: few)
+def test_per_example_gradients_are_those_of_autograd(name, numbers, monkeypatch):
+    """Up to the order of a tensor's parameters, which inner products do not know."""
+    monkeypatch.setattr(weight_use, "_NUMBERS", numbers)
     nodes, net = network(name)
     x = images(nodes, 3)
+    found = joint(net, x)
     names = {id(parameter): module for module, parameter in net.named_parameters()}
-    found = estimate(net, x, torch.zeros(3).long(), Categorical(), Exact(), torch.Generator(), bounded=True).blocks
-    for key, block in found.items():
-        if is_whole(key):
-            assert block.bound is None
-            continue
-        gradients = [rows(net, names[id(net.tensors()[key])], x, c) for c in Categorical().columns(net(x).detach())]
-        grams = torch.stack([one @ one.T for one in gradients])
-        expected = grams.diagonal(dim1=1, dim2=2) if together == 1 else torch.linalg.eigvalsh(grams).clamp(min=0)
-        assert_same(block.bound.sort().values, expected.flatten().sort().values)
+    assert found.parts.keys() == net.tensors().keys()
+    for key, part in found.parts.items():
+        columns = Categorical().columns(net(x).detach())
+        expected = torch.cat([rows(net, names[id(net.tensors()[key])], x, column) for column in columns])
+        assert found.sizes[key] == expected.shape[1]
+        assert part.shape == expected.shape
+        assert_same(part @ part.T, expected @ expected.T, 1e-9)
 
 
-@pytest.mark.parametrize("uses", [1, 4, 16, 64])
-@pytest.mark.parametrize(("read", "given"), [(36, 8), (288, 64), (576, 128)])
-def test_uses_are_compared_where_that_takes_fewer_multiplications(uses, read, given):
-    sizes, n = Sizes(uses, read, given), 256
-    within = count(_pairs, uses, read, given), count(_row, uses, read, given)
-    assert sizes.few_within() == (within[0] < within[1])
-    between = (n * uses) ** 2 * (read + given), n * within[1] + n**2 * read * given
-    assert sizes.few_between(n) == (between[0] < between[1])
+def joint(net, x):
+    y = torch.zeros(len(x)).long()
+    return estimate(net, x, y, Categorical(), Exact(), torch.Generator(), CURVATURES["joint"]).ggn
 
 
-def count(function, *sizes):
-    """Multiplications of the matrix products in a function of a [use, a] and g [use, g]."""
-    uses, read, given = sizes
-    a, g = torch.zeros(uses, read), torch.zeros(uses, given)
-    with torch.utils.flop_counter.FlopCounterMode(display=False) as counter:
-        function(a, g)
-    return counter.get_total_flops() // 2
-
-
-def _pairs(a, g):
-    return (a @ a.T) * (g @ g.T)
-
-
-def _row(a, g):
-    return g.T @ a
-
-
-def test_squared_norms_that_cancel_are_not_negative():
-    """Constant inputs and gradients without a mean have rows of zero, of uses that are not."""
-    generator = torch.Generator().manual_seed(0)
-    a = torch.randn(200, 1, 600, generator=generator).expand(200, 4, 600) * 100
-    g = torch.randn(200, 4, 300, generator=generator)
-    g = g - g.mean(1, keepdim=True)
-    owner = SimpleNamespace(w=torch.empty(300, 600))
-    rows = Rows.shared("w", lambda owner, inputs, gradients: (inputs, gradients))
-    assert bool((rows.squares(owner, a, g) >= 0).all())
-
-
-def test_the_examples_of_which_the_network_is_least_certain_are_a_group(monkeypatch):
-    nodes, net = network("mixed")
-    x, y = images(nodes, 5), torch.zeros(5).long()
-    grouped = estimate(net, x, y, Categorical(), Exact(), torch.Generator(), bounded=True).blocks
-    monkeypatch.setattr(sys.modules["symdsl.evidence.estimate"], "_TOGETHER", 2)
-    by_batch = [
-        estimate(net, x, y, Categorical(), Exact(), torch.Generator(), batch, bounded=True).blocks for batch in (2, 512)
-    ]
-    for key, block in grouped.items():
-        assert_same(by_batch[0][key].left, by_batch[1][key].left)
-        assert_same(block.right, by_batch[0][key].right)
-        if is_whole(key):
-            continue
-        assert_same(by_batch[0][key].bound.sort().values, by_batch[1][key].bound.sort().values)
-        assert torch.log1p(block.bound).sum() < torch.log1p(by_batch[0][key].bound).sum()
-
-
-def test_there_is_a_number_for_every_example_and_column_if_a_bound_is_asked_for():
-    nodes, net = network("mixed")
-    x, y, twice = images(nodes, 5), torch.zeros(5).long(), MonteCarlo(2)
-    found = estimate(net, x, y, Categorical(), twice, torch.Generator(), bounded=True).blocks
-    assert {len(block.bound) for key, block in found.items() if not is_whole(key)} == {10}
-    plain = estimate(net, x, y, Categorical(), twice, torch.Generator()).blocks
-    assert {block.bound for block in plain.values()} == {None}
-
-
-@pytest.mark.parametrize("columns", [5, 1 << 20], ids=["a few columns at a time", "all at once"])
-@pytest.mark.parametrize("name", NETWORKS)
-def test_without_a_projection_what_is_projected_are_the_gradients_of_single_examples(name, columns, monkeypatch):
-    monkeypatch.setattr(sys.modules["symdsl.evidence.rows"], "_COLUMNS", columns)
+@pytest.mark.parametrize("sharing", ["expand", "reduce"])
+@pytest.mark.parametrize("name", ["mixed", "gconv, strided", "s-conv, learned", "p4m, factored"])
+def test_the_format_of_some_examples_at_a_time_gives_the_same_factors(name, sharing, monkeypatch):
     nodes, net = network(name)
-    x, y = images(nodes, 3), torch.zeros(3).long()
-    names = {id(parameter): module for module, parameter in net.named_parameters()}
-    found = project(net, x, y, Categorical(), Exact(), torch.Generator(), 1 << 20, 1 << 20)
-    assert found.mixed.keys() == net.tensors().keys()
-    for key, part in found.mixed.items():
-        gradients = [rows(net, names[id(net.tensors()[key])], x, c) for c in Categorical().columns(net(x).detach())]
-        expected = torch.cat(gradients)
-        assert part.size == expected.shape[1]
-        assert part.rows.shape == expected.shape
-        assert_same(part.rows @ part.rows.T, expected @ expected.T, 1e-9)
+    x = images(nodes, 5)
+    whole = exact(net, x, sharing=sharing).ggn.blocks
+    monkeypatch.setattr(weight_use, "_NUMBERS", 1)
+    for key, block in exact(net, x, sharing=sharing).ggn.blocks.items():
+        assert_same(block.left, whole[key].left)
+        assert_same(block.right, whole[key].right)
 
 
-def test_projections_are_of_the_size_asked_for_and_the_same_for_the_same_draw():
+@pytest.mark.parametrize("name", NETWORKS)
+def test_moments_of_inputs_found_by_a_shorter_way_are_those_of_the_format(name):
+    nodes, net = network(name)
+    x, recorded = images(nodes, 3), {}
+    net(x, recorded)
+    for use in recorded.values():
+        weight = weight_use_of(use.owner, use.tensor)
+        if weight.input_moment is not None:
+            a = weight.inputs(use.owner, use.inputs)
+            assert_same(weight.input_moment(use.owner, use.inputs), torch.einsum("nbri,nbrj->bij", a, a))
+
+
+def test_gradients_in_large_tensors_are_sketched_without_being_formed(monkeypatch):
     nodes, net = network("mixed")
-    x, y = images(nodes, 5), torch.zeros(5).long()
-    first, second = (
-        project(net, x, y, Categorical(), MonteCarlo(2), torch.Generator().manual_seed(0), 7, 4) for _ in range(2)
-    )
-    assert first.rows == 10
-    for key, part in first.mixed.items():
-        assert part.rows.shape[0] <= 4
-        assert part.rows.shape[1] <= 7
-        assert torch.equal(part.rows, second.mixed[key].rows)
-
-
-def test_some_of_the_rows_are_left_as_they_are_the_same_in_every_tensor():
-    nodes, net = network("mixed")
-    x, y = images(nodes, 5), torch.zeros(5).long()
-    every, some = (
-        project(net, x, y, Categorical(), Exact(), torch.Generator().manual_seed(0), 1 << 20, number, batch=2)
-        for number in (1 << 20, 4)
-    )
-    assert every.drawn is None
-    assert some.drawn is not None
-    whole, drawn = (torch.cat([part.rows for part in parts.values()], 1) for parts in (every.mixed, some.drawn))
-    same = torch.cdist(drawn, whole) < 1e-9 * whole.norm()
-    assert drawn.shape == (4, whole.shape[1])
-    assert bool((same.sum(1) >= 1).all())
-    assert len({int(row.nonzero()[0]) for row in same}) == 4
-
-
-def test_large_outer_products_are_projected_without_being_formed(monkeypatch):
-    nodes, net = network("fc")
-    x, y = images(nodes, 6), torch.zeros(6).long()
-
-    def found():
-        return project(net, x, y, Categorical(), Exact(), torch.Generator().manual_seed(0), 4096, 1 << 20).mixed
-
-    whole = found()
-    monkeypatch.setattr(sys.modules["symdsl.evidence.project"], "_LARGE", 1)
-    for key, part in found().items():
-        assert part.size == whole[key].size
-        assert part.rows.shape[1] == (part.size if is_whole(key) else 4096)
-        expected = whole[key].rows @ whole[key].rows.T
-        assert (part.rows @ part.rows.T - expected).norm() < 0.15 * expected.norm(), key
-
-
-def test_a_kind_that_gives_no_gradients_of_single_examples_is_named(monkeypatch):
-    nodes, net = network("mixed")
-    for _, layer in net.layers():
-        path = layer.paths.get("CONV")
-        if path is not None:
-            monkeypatch.setattr(path, "weight_uses", {"w": attrs.evolve(path.weight_uses["w"], rows=None)})
-    with pytest.raises(RunError, match=r"`l\d\.CONV\.w` cannot be searched over by `laplace\(full\)`"):
-        demand_rows(net)
-    with pytest.raises(RunError, match=r"`l\d\.CONV\.w` cannot be searched over by `laplace\(full\)`"):
-        project(net, images(nodes, 2), torch.zeros(2).long(), Categorical(), Exact(), torch.Generator(), 7, 4)
+    x = images(nodes, 6)
+    whole = joint(net, x).parts
+    monkeypatch.setattr(joint_module, "LARGEST_FORMED", 5)
+    monkeypatch.setattr(joint_module, "WIDTH", 8192)
+    found = joint(net, x)
+    assert found.sizes == {key: tensor.numel() for key, tensor in net.tensors().items()}
+    for key, part in found.parts.items():
+        assert part.shape[1] == (found.sizes[key] if found.sizes[key] <= 5 else 8192)
+        expected = whole[key] @ whole[key].T
+        assert (part @ part.T - expected).norm() < 0.15 * expected.norm(), key

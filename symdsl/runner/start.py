@@ -1,0 +1,97 @@
+"""Where a search begins: the weights of candidates that break a symmetry, and the prior of every parameter tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import torch
+
+from symdsl.analysis.facts import Candidate, Facts, Layer, Prior
+from symdsl.analysis.symmetry import breaks
+from symdsl.nn import Network, Path
+
+BREAKING_PRECISION = 3.0
+"""Precision from which the prior of a symmetry-breaking candidate is learned, unless the spec gives one."""
+
+
+@attrs.frozen
+class Start:
+    """What the priors of a search begin with.
+
+    Attributes:
+        precisions: of every parameter tensor's prior.
+        learned: keys of the tensors whose precision the search may move.
+    """
+
+    precisions: dict[str, float]
+    learned: frozenset[str]
+
+
+def layer_records(facts: Facts) -> tuple[Layer, ...]:
+    """Return the layers of the network, in order."""
+    return tuple(node for node in facts.network.nodes if isinstance(node, Layer))
+
+
+def stated_start(facts: Facts) -> Start:
+    """Return the priors as the spec has them, from which MAP never moves."""
+    priors = dict(_priors(facts))
+    return Start(
+        {key: prior.precision for key, prior in priors.items()},
+        frozenset(key for key, prior in priors.items() if prior.learned),
+    )
+
+
+def begin(net: Network, facts: Facts) -> Start:
+    """Return the priors that a search starts from, and set the weights of a symmetric start.
+
+    Every candidate that breaks a symmetry which another of its layer keeps starts near the limit in which it does not.
+    Relaxed: its weights are at a tenth of their scale, which is how the network was built. Symmetric: the tensor on its
+    output side is zero, so that the network has the symmetry at first, and the other tensors of the product keep their
+    scale by fixed priors. Then the gradient in the tensor that is zero tells from the first step on whether the data
+    ask for the candidate; with all tensors of the product small it would vanish (as in LoRA, Hu et al. 2022).
+
+    Args:
+        net: the network with its initial weights; a symmetric start changes them.
+        facts: the checked spec.
+    """
+    start = stated_start(facts)
+    precisions, learned = dict(start.precisions), set(start.learned)
+    for layer, candidate in _breaking(facts):
+        place = f"{layer.name}.{candidate.name}"
+        for tensor in candidate.tensors:
+            if tensor.prior.learned and not tensor.prior.stated:
+                precisions[f"{place}.{tensor.name}"] = BREAKING_PRECISION
+        if facts.search.start == "symmetric":
+            for key, precision in _silence(net, place).items():
+                if key in learned:
+                    precisions[key] = precision
+                    learned.discard(key)
+    return Start(precisions, frozenset(learned))
+
+
+@torch.no_grad()
+def _silence(net: Network, place: str) -> dict[str, float]:
+    """Set the output-side tensor of a path to zero; return the precisions that hold the others at their scale."""
+    layer, path = place.split(".", 1)
+    module = dict(net.layers())[layer].paths[path]
+    if not isinstance(module, Path) or not module.linear_in:
+        return {}
+    output, *inputs = module.linear_in
+    module.get_parameter(output).zero_()
+    return {f"{place}.{name}": float(1 / module.get_parameter(name).square().mean()) for name in inputs}
+
+
+def _breaking(facts: Facts) -> Iterator[tuple[Layer, Candidate]]:
+    """Yield every candidate that breaks a symmetry which another candidate of its layer keeps."""
+    for layer in layer_records(facts):
+        preserved = [one.preserves for one in layer.candidates]
+        yield from ((layer, one) for one in layer.candidates if breaks(one.preserves, preserved))
+
+
+def _priors(facts: Facts) -> Iterator[tuple[str, Prior]]:
+    for layer in layer_records(facts):
+        for candidate in layer.candidates:
+            for tensor in candidate.tensors:
+                yield f"{layer.name}.{candidate.name}.{tensor.name}", tensor.prior
+        yield f"{layer.name}.bias", layer.bias

@@ -1,0 +1,218 @@
+"""Learning the structure: evidence steps between training steps, and pruning of paths that the data do not want."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import attrs
+import torch
+
+from symdsl.analysis.facts import Objective
+from symdsl.diagnostics import NumericalError
+from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, laplace_of, parse_fisher
+from symdsl.evidence.prior_updates import mackay_step
+from symdsl.graph.cost import evidence_interval
+from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
+
+FEW_EXAMPLES = 1 << 14
+"""Up to so many training examples all tensors are taken together, beyond a block for each by Kronecker factors."""
+
+PRUNED_SHARE = 1e-4
+"""A path whose relative effective number stays below this is pruned."""
+
+_LEAST_STEPS = 10
+"""Evidence steps of a run, whatever they cost: a run this short costs little."""
+
+_PATIENCE = 5
+"""Evidence steps in a row that a path must stay below before it is pruned."""
+
+
+@attrs.frozen
+class Estimator:
+    """How the curvature is estimated.
+
+    Attributes:
+        curvature: a name of `CURVATURES`.
+        fisher: which columns of a square root of Lambda are propagated.
+    """
+
+    curvature: str
+    fisher: Fisher
+
+    @classmethod
+    def of(cls, objective: Objective, examples: int) -> Estimator:
+        """Return what the spec asks for, or what suits so many training examples if it leaves that open."""
+        curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-expand")
+        if curvature == "joint":
+            return cls(curvature, Rademacher(1))
+        words = objective.fisher
+        return cls(curvature, parse_fisher("exact" if words.kind == "exact" else f"mc({words.samples})"))
+
+
+FINAL = Estimator("joint", Rademacher(1))
+"""Of the evidence that a run reports, by whatever the search itself went."""
+
+
+def laplace_at(trainer: Trainer, estimator: Estimator, index: torch.Tensor | None = None) -> Laplace:
+    """Return the Laplace approximation at the present parameters, from all training examples or a random sample.
+
+    Args:
+        trainer: the weights and their priors.
+        estimator: of the curvature.
+        index: of the examples that are looked at, which stand for all; None looks at all of them.
+
+    Raises:
+        NumericalError: eigenvalues that cannot be computed, with the parameter tensor and the epoch.
+    """
+    train, generator = trainer.train, stream(trainer.device, trainer.seed, "labels", trainer.step)
+    x, y = (train.x, train.y) if index is None else (train.x[index], train.y[index])
+    trainer.net.eval()
+    curvature = CURVATURES[estimator.curvature]
+    try:
+        found = estimate(trainer.net, x, y, trainer.likelihood, estimator.fisher, generator, curvature)
+        scaled = found.scaled_to(len(train))
+        return laplace_of(trainer.net, scaled, trainer.likelihood, trainer.precisions, trainer.noise)
+    except NumericalError as error:
+        raise NumericalError(f"{error}, after epoch {trainer.epoch}") from None
+
+
+class Structure:
+    """The priors of one search, and the evidence steps that move them between training steps.
+
+    Every `every` training steps, from the end of burn-in on, the curvature is estimated on random training examples,
+    not augmented, and scaled to all of them. Every learned precision then goes a share of the way, in its logarithm, to
+    MacKay's fixed point, and so does the noise variance of a regression. What is drawn follows from seed and step.
+
+    Args:
+        trainer: the weights, whose priors these are.
+        learned: keys of the tensors whose precision may move.
+        note: is told what a user should know.
+    """
+
+    def __init__(self, trainer: Trainer, learned: frozenset[str], note: Callable[[str], None]) -> None:
+        self.trainer, self.learned, self.note = trainer, learned, note
+        self.estimator = Estimator.of(trainer.search.objective, len(trainer.train))
+        self._looked_at = min(trainer.search.examples, len(trainer.train))
+        interval = evidence_interval(self.estimator.curvature, self._looked_at, trainer.search.batch)
+        steps = trainer.steps_per_epoch * (trainer.search.epochs - trainer.search.burnin)
+        self.every = trainer.search.every or max(min(interval, steps // _LEAST_STEPS), 1)
+        self._idle: dict[str, int] = {}
+        self._overfull = False
+
+    def train_epoch(self) -> tuple[EpochMetrics, dict[str, Any], float]:
+        """Run one epoch of training with the evidence steps that fall into it.
+
+        Returns:
+            The metrics of the epoch, what the last evidence step in it found, as `metrics.jsonl` has it (empty if there
+            was none), and the seconds that evidence steps took.
+        """
+        found: dict[str, Any] = {}
+        seconds = 0.0
+
+        def after_step() -> None:
+            nonlocal found, seconds
+            if self.is_due:
+                started = time.perf_counter()
+                laplace, pruned = self.evidence_step()
+                found = self._record(laplace, [*found.get("switched_off", ()), *pruned])
+                seconds += time.perf_counter() - started
+
+        return self.trainer.train_epoch(after_step), found, seconds
+
+    @property
+    def is_due(self) -> bool:
+        """Whether an evidence step follows the last training step."""
+        since = self.trainer.step - self.trainer.search.burnin * self.trainer.steps_per_epoch
+        return since > 0 and since % self.every == 0
+
+    def _record(self, laplace: Laplace, pruned: list[str]) -> dict[str, Any]:
+        return {
+            "neg_log_evidence_per_example": -laplace.log_evidence() / laplace.examples,
+            "precisions": dict(self.trainer.precisions),
+            "effective": laplace.effective_parameters(),
+            "noise": self.trainer.noise,
+            "switched_off": pruned,
+        }
+
+    def evidence_step(self) -> tuple[Laplace, list[str]]:
+        """Move the priors towards the largest evidence at fixed parameters, then prune.
+
+        Returns:
+            The approximation under the priors before the step, and `layer.path` of every path that was pruned.
+        """
+        trainer = self.trainer
+        laplace = laplace_at(trainer, self.estimator, self._sample())
+        share = 1 - trainer.search.prior_optimizer.damping
+        trainer.precisions = mackay_step(laplace, self.learned, share)
+        if trainer.likelihood.has_noise:
+            trainer.noise = math.exp(
+                (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
+            )
+        return laplace, self._prune(laplace.effective_parameters())
+
+    def _sample(self) -> torch.Tensor:
+        trainer = self.trainer
+        generator = stream("cpu", trainer.seed, "examples", trainer.step)
+        order = torch.randperm(len(trainer.train), generator=generator)
+        return order[: self._looked_at].sort().values.to(trainer.train.x.device)
+
+    def _noise_target(self, laplace: Laplace) -> float:
+        """Return MacKay's fixed point of the noise, within the residual variance and that of the targets."""
+        observed = laplace.examples * laplace.outputs
+        effective = math.fsum(laplace.effective_parameters().values())
+        if effective > observed and not self._overfull:
+            self._overfull = True
+            self.note(
+                f"{effective:,.0f} effective parameters are more than {observed:,} observed numbers can determine: the "
+                "noise is held at the variance of the targets at most; a smaller network or more examples would help"
+            )
+        squared_error, most = 2 * laplace.loss, max(self.trainer.target_variance, SMALLEST_NOISE)
+        fixed_point = squared_error / (observed - effective) if effective < observed else most
+        return min(max(fixed_point, SMALLEST_NOISE), most)
+
+    def _prune(self, effective: Mapping[str, float]) -> list[str]:
+        pruned = []
+        for name, layer in self.trainer.net.layers():
+            for path, share in path_shares(name, layer.paths, effective).items():
+                key = f"{name}.{path}"
+                tensors = tensors_of(key, self.trainer.precisions)
+                idle = bool(tensors) and share < PRUNED_SHARE and self._may_go(tensors)
+                self._idle[key] = self._idle.get(key, 0) + 1 if idle else 0
+                if self._idle[key] == _PATIENCE:
+                    self.trainer.prune(name, path)
+                    self.note(f"{key} is pruned in epoch {self.trainer.epoch + 1}")
+                    pruned.append(key)
+        return pruned
+
+    def _may_go(self, tensors: Iterable[str]) -> bool:
+        """Return whether the search may set a path's priors, so that their size says what the data want."""
+        return any(key in self.learned for key in tensors)
+
+    def state(self) -> dict[str, Any]:
+        """Return what a resume needs besides the trainer's state."""
+        return {"idle": dict(self._idle), "overfull": self._overfull}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take up a state that `state` gave."""
+        self._idle, self._overfull = dict(state["idle"]), state["overfull"]
+
+
+def tensors_of(path: str, keys: Iterable[str]) -> list[str]:
+    """Return those of the `keys` that name a tensor of `path`, which is written `layer.path`."""
+    return [key for key in keys if key.startswith(f"{path}.")]
+
+
+def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]) -> dict[str, float]:
+    """Return the relative effective number of each path of a layer; 0 for paths that are pruned.
+
+    Args:
+        layer: the layer's name.
+        paths: the layer's path names.
+        effective: effective number of each parameter tensor, keyed `layer.path.tensor`.
+    """
+    sums = {path: math.fsum(effective[key] for key in tensors_of(f"{layer}.{path}", effective)) for path in paths}
+    total = math.fsum(sums.values())
+    return {path: value / total if total > 0 else 0.0 for path, value in sums.items()}

@@ -1,0 +1,224 @@
+"""Training of the weights under the present priors: one step, and one epoch of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor
+
+from symdsl.analysis.facts import Facts, Search
+from symdsl.data import Augmentation, Dataset, Examples
+from symdsl.data.records import seeded
+from symdsl.diagnostics import NumericalError
+from symdsl.evidence.loss import LIKELIHOODS, Likelihood
+from symdsl.nn import Network
+
+SCHEDULES = {
+    "cosine": lambda progress: 0.5 * (1 + math.cos(math.pi * progress)),
+    "constant": lambda progress: 1.0,
+}
+"""Factor on the learning rate by the share of the run that is done, in [0, 1]."""
+
+SMALLEST_NOISE = 1e-12
+"""Variance below which the noise of a regression is not taken to fall."""
+
+_WARM_UP, _COLD = 0.05, 0.1
+"""Share of a run in which the learning rate rises to its schedule, and the factor on it that the first step has."""
+
+_MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+
+
+def stream(device: torch.device | str, *words: object) -> torch.Generator:
+    """Return a random generator on a device whose seed follows from the words."""
+    return torch.Generator(device).manual_seed(seeded(*words).initial_seed())
+
+
+@attrs.frozen
+class EpochMetrics:
+    """Training figures of one epoch, taken while the parameters moved: means per example; `lr` at its beginning.
+
+    `fit` is the share of the targets' deviance that is explained, 1 - loss / loss of the best constant outputs: nothing
+    for a network that has learned nothing but frequencies, R^2 for a regression, below 0 for one that does worse.
+    """
+
+    loss: float
+    nll: float
+    fit: float
+    accuracy: float | None
+    lr: float
+
+
+class Trainer:
+    """The weights of one search, their optimiser and the priors that they are trained under.
+
+    Nothing here depends on when it is called: batches and their augmentation come from the seed and the epoch, so that
+    a state restored at an epoch goes on exactly as the uninterrupted search would.
+
+    Args:
+        net: the network, on its device.
+        facts: the checked spec.
+        dataset: training and test examples.
+        seed: of order and augmentation.
+        precisions: that the priors start from.
+
+    Attributes:
+        precisions: prior precision of every parameter tensor that is not pruned.
+        noise: variance of the Gaussian likelihood; 1 for classification.
+        epoch: epochs done.
+        step: training steps done.
+        step_size: factor on the learning rate, halved where the numbers went wrong.
+        residual_variance: of the targets around the outputs in the last epoch; 1 for classification.
+    """
+
+    def __init__(
+        self, net: Network, facts: Facts, dataset: Dataset, seed: int, precisions: Mapping[str, float]
+    ) -> None:
+        self.net = net
+        self.facts = facts
+        self.search: Search = facts.search
+        self.likelihood: Likelihood = LIKELIHOODS[facts.data.task]
+        self.device = net.device
+        mapped = dataset.room.folder is not None
+        self.train = dataset.train if mapped else dataset.train.to(self.device)
+        self._constant_loss = self.likelihood.constant_loss(self.train.y)
+        self.augmentation = Augmentation.of(facts.data)
+        self.seed = seed
+        self.parameters = net.tensors()
+        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.search.optimizer.lr, fused=True)
+        self.precisions = dict(precisions)
+        self.noise = self.target_variance if self.likelihood.has_noise else 1.0
+        self.residual_variance = 1.0
+        self.epoch = 0
+        self.step = 0
+        self.step_size = 1.0
+
+    @property
+    def steps_per_epoch(self) -> int:
+        """Training steps of one epoch."""
+        return math.ceil(len(self.train) / self.search.batch)
+
+    def train_epoch(self, after_step: Callable[[], None] = lambda: None) -> EpochMetrics:
+        """Run one pass over the training data, towards the maximum a posteriori under the present priors.
+
+        Minimises (1/N) [-log p(D | theta) + 1/2 sum_k delta_k ||theta_k||^2]; the norm of this whole gradient is
+        clipped, so that clipping never tilts the balance of likelihood and prior. Only here are the data augmented.
+
+        Args:
+            after_step: called after every training step.
+
+        Raises:
+            NumericalError: a loss or gradient was not finite.
+        """
+        examples = len(self.train)
+        order = torch.randperm(examples, generator=stream("cpu", self.seed, "order", self.epoch)).to(self.device)
+        augmented = self.augmentation.epoch(examples, stream("cpu", self.seed, "augment", self.epoch), self.device)
+        sums = torch.zeros(3, dtype=torch.float64, device=self.device)
+        rate = self.learning_rate
+        for index in order.split(self.search.batch):
+            self.net.train()
+            self.optimizer.param_groups[0]["lr"] = self.learning_rate
+            sums += self._train_step(augmented(self.train.batch(index, self.device), index))
+            self.step += 1
+            after_step()
+        self.epoch += 1
+        loss, right, failures = sums.tolist()
+        return self._epoch_metrics(loss, right, failures, rate)
+
+    @property
+    def target_variance(self) -> float:
+        """Variance of the targets, averaged over their columns."""
+        return 2 * self._constant_loss / (len(self.train) * self.facts.data.classes)
+
+    @property
+    def learning_rate(self) -> float:
+        """The learning rate of the next step."""
+        optimizer = self.search.optimizer
+        progress = self.step / (self.steps_per_epoch * self.search.epochs)
+        warm = min(1.0, _COLD + (1 - _COLD) * progress / _WARM_UP)
+        return self.step_size * optimizer.lr * SCHEDULES[optimizer.schedule](progress) * warm
+
+    def _train_step(self, batch: Examples) -> Tensor:
+        outputs = self.net(batch.x)
+        loss = self.likelihood.loss(outputs, batch.y)
+        self.optimizer.zero_grad()
+        (loss / (len(batch) * self.noise)).backward()
+        self._add_prior_gradient()
+        norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.search.optimizer.clip or math.inf)
+        self.optimizer.step()
+        right = torch.zeros_like(norm) if self.likelihood.has_noise else (outputs.argmax(1) == batch.y).sum()
+        return torch.stack((loss.detach(), right.to(loss.dtype), (~torch.isfinite(norm)).to(loss.dtype)))
+
+    def _add_prior_gradient(self) -> None:
+        for key, precision in self.precisions.items():
+            parameter = self.parameters[key]
+            if parameter.grad is not None:
+                parameter.grad.add_(parameter.detach(), alpha=precision / len(self.train))
+
+    def _epoch_metrics(self, loss: float, right: float, failures: float, rate: float) -> EpochMetrics:
+        if failures or not math.isfinite(loss):
+            raise NumericalError(f"the loss or its gradient is not finite in epoch {self.epoch}")
+        examples = len(self.train)
+        if self.likelihood.has_noise:
+            self.residual_variance = max(2 * loss / (examples * self.facts.data.classes), SMALLEST_NOISE)
+        nll = self.likelihood.nll(loss, examples, self.facts.data.classes, self.noise) / examples
+        accuracy = None if self.likelihood.has_noise else right / examples
+        fit = 1 - loss / self._constant_loss if self._constant_loss else 1.0
+        return EpochMetrics(nll + self.penalty() / examples, nll, fit, accuracy, rate)
+
+    def penalty(self) -> float:
+        """Return 1/2 sum_k delta_k ||theta_k||^2 at the present parameters, in nats."""
+        norms = self.net.squared_norms(self.precisions)
+        return 0.5 * math.fsum(precision * norms[key] for key, precision in self.precisions.items())
+
+    def prune(self, layer: str, path: str) -> None:
+        """Leave a path out of the network, its optimiser and its prior from now on."""
+        dict(self.net.layers())[layer].switch_off(path)
+        for key in [key for key in self.precisions if key.startswith(f"{layer}.{path}.")]:
+            self.parameters[key].grad = None
+            del self.precisions[key]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Return copies of every tensor a resume needs, on the CPU: parameters and the optimiser's moments."""
+        found: dict[str, Tensor] = {}
+        for key, parameter in self.parameters.items():
+            found[f"parameter/{key}"] = parameter.detach().cpu().clone()
+            for name, value in self.optimizer.state.get(parameter, {}).items():
+                found[f"{name}/{key}"] = value.detach().cpu().clone()
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """Return everything else a resume needs, as plain numbers."""
+        return {
+            "epoch": self.epoch,
+            "step": self.step,
+            "seed": self.seed,
+            "precisions": dict(self.precisions),
+            "noise": self.noise,
+            "step_size": self.step_size,
+            "pruned": [f"{name}.{path}" for name, layer in self.net.layers() for path in sorted(layer.off)],
+        }
+
+    def restore(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
+        """Take up a state that `state` and `tensors` gave; the network must be the same.
+
+        Raises:
+            KeyError: a tensor is missing.
+        """
+        for key in state["pruned"]:
+            layer, path = key.split(".", 1)
+            if path not in dict(self.net.layers())[layer].off:
+                self.prune(layer, path)
+        for key, parameter in self.parameters.items():
+            parameter.data.copy_(tensors[f"parameter/{key}"])
+            moments = {name: tensors[f"{name}/{key}"] for name in _MOMENTS if f"{name}/{key}" in tensors}
+            self.optimizer.state.pop(parameter, None)
+            if moments:
+                self.optimizer.state[parameter] = {
+                    name: value.detach().clone().to(self.device) for name, value in moments.items()
+                }
+        self.epoch, self.step, self.seed = state["epoch"], state["step"], state["seed"]
+        self.precisions, self.noise, self.step_size = dict(state["precisions"]), state["noise"], state["step_size"]

@@ -1,0 +1,94 @@
+"""What a search starts from: priors, and weights of a symmetric start."""
+
+import pytest
+import torch
+
+from symdsl import lowering
+from symdsl.runner.start import BREAKING_PRECISION, begin, stated_start
+from symdsl.spec import parse
+
+STARTS = """
+data digits
+network n {
+  input image(channels, 8, 8)
+  lift p4
+  layer l1: F-FC + CONV(3) -> 2 |> relu
+  layer l2: F-FC + CONV(3) + GCONV(3) + FC ~ normal(2, fixed) -> 2 |> relu
+  layer l3: CONV(3) -> 2 |> relu
+  project max
+  flatten
+  layer h: FC -> classes
+}
+prior {
+  l2.F-FC.w1 ~ normal(5)
+}
+"""
+
+SPARSE = """
+data digits
+network n {
+  input image(channels, 8, 8)
+  lift p4
+  layer l1: F-GFC + S-GFC + S-GCONV(3) + GCONV(3, factor = separable) -> 2 |> relu
+  layer l2: S-FC + S-CONV(3) -> 2 |> relu
+  project max
+  flatten
+  layer h: FC -> classes
+}
+"""
+
+
+def started(text: str, **search: object):
+    spec = parse(text, {f"search.{key}": value for key, value in search.items()})
+    net = lowering.compile(spec, 0)
+    return net, begin(net, spec.facts), spec
+
+
+def test_only_candidates_that_break_what_another_keeps_start_near_their_limit():
+    _, start, spec = started(STARTS)
+    near = {key for key, precision in start.precisions.items() if precision == BREAKING_PRECISION}
+    assert near == {"l1.F-FC.w1", "l1.F-FC.w2", "l2.F-FC.w2", "l2.CONV.w"}
+    assert start.precisions["l2.F-FC.w1"] == 5
+    assert start.learned == stated_start(spec.facts).learned
+
+
+def test_a_relaxed_start_leaves_the_weights_as_they_were_drawn():
+    net, _, spec = started(STARTS)
+    for key, value in lowering.compile(spec, 0).tensors().items():
+        assert torch.equal(value, net.tensors()[key])
+
+
+def test_a_symmetric_start_sets_output_sides_to_zero_and_holds_the_others_at_their_scale():
+    net, start, spec = started(STARTS, start="symmetric")
+    drawn, held = lowering.compile(spec, 0).tensors(), net.tensors()
+    zero = {key for key, value in held.items() if not value.any() and not key.endswith("bias")}
+    assert zero == {"l1.F-FC.w1", "l2.F-FC.w1", "l2.CONV.w", "l2.FC.w"}
+    for key in ("l1.F-FC.w2", "l2.F-FC.w2"):
+        assert torch.equal(held[key], drawn[key])
+        assert start.precisions[key] == pytest.approx(float(1 / held[key].detach().square().mean()))
+        assert key not in start.learned
+    assert zero - start.learned == {"l2.FC.w"}
+    assert start.precisions["l1.F-FC.w1"] == BREAKING_PRECISION
+
+
+@pytest.mark.parametrize("text", [STARTS, SPARSE])
+def test_the_network_of_a_symmetric_start_is_that_of_the_symmetric_candidates_alone(text):
+    net, _, _ = started(text, start="symmetric")
+    x = torch.randn(3, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    before = net(x)
+    for name, layer in net.layers():
+        for path in layer.paths:
+            if not net.tensors()[f"{name}.{path}.{layer.paths[path].linear_in[0]}"].any():
+                layer.switch_off(path)
+    torch.testing.assert_close(net(x), before)
+
+
+@pytest.mark.parametrize("text", [STARTS, SPARSE])
+def test_every_silent_candidate_has_a_gradient_from_the_first_step(text):
+    net, _, _ = started(text, start="symmetric")
+    x = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(1))
+    net(x).square().sum().backward()
+    for key, value in net.tensors().items():
+        if not value.any() and not key.endswith("bias"):
+            assert value.grad is not None
+            assert value.grad.norm() > 0, key

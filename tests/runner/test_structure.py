@@ -1,0 +1,179 @@
+"""Evidence steps between training steps, and pruning."""
+
+import math
+from itertools import pairwise
+
+import attrs
+import pytest
+import torch
+
+from runner_specs import regression, structure, with_fixed_prior
+from symdsl.analysis.facts import Objective
+from symdsl.evidence.prior_updates import LARGEST_PRECISION
+from symdsl.runner.metrics import evaluate_outputs
+from symdsl.runner.report import describe_run
+from symdsl.runner.structure import _PATIENCE, FEW_EXAMPLES, FINAL, Estimator, laplace_at, path_shares
+
+
+def silenced(one, path):
+    """A structure whose path writes nothing and has the largest precision."""
+    with torch.no_grad():
+        for key, parameter in one.trainer.parameters.items():
+            if key.startswith(f"{path}."):
+                parameter.zero_()
+                one.trainer.precisions[key] = LARGEST_PRECISION
+    return one
+
+
+def test_a_path_without_effective_parameters_is_pruned_after_some_evidence_steps(small):
+    notes: list[str] = []
+    one = silenced(structure(small(), notes=notes), "l1.F-FC")
+    found = [one.evidence_step()[1] for _ in range(_PATIENCE)]
+    assert found == [[]] * (_PATIENCE - 1) + [["l1.F-FC"]]
+    assert notes == ["l1.F-FC is pruned in epoch 1"]
+    assert "l1.F-FC.w1" not in one.trainer.precisions
+    assert dict(one.trainer.net.layers())["l1"].off == {"F-FC"}
+    assert all(not key.startswith("l1.F-FC") for key in one.evidence_step()[0].effective_parameters())
+
+
+def test_a_pruned_path_stays_pruned_when_a_state_is_taken_up(small):
+    one = silenced(structure(small()), "l1.F-FC")
+    for _ in range(_PATIENCE):
+        one.evidence_step()
+    other = structure(small())
+    other.trainer.restore(one.trainer.state(), one.trainer.tensors())
+    other.restore(one.state())
+    assert dict(other.trainer.net.layers())["l1"].off == {"F-FC"}
+    x = one.trainer.train.x
+    assert torch.equal(other.trainer.net(x), one.trainer.net(x))
+    assert other.state() == one.state()
+
+
+def test_a_path_that_comes_back_is_not_pruned(small):
+    one = silenced(structure(small()), "l1.F-FC")
+    for _ in range(_PATIENCE - 1):
+        one.evidence_step()
+    for key in ("l1.F-FC.w1", "l1.F-FC.w2"):
+        torch.nn.init.normal_(one.trainer.parameters[key])
+        one.trainer.precisions[key] = 1.0
+    assert one.evidence_step()[1] == []
+    silenced(one, "l1.F-FC")
+    assert one.evidence_step()[1] == []
+
+
+def test_a_fixed_prior_is_never_moved_and_its_path_never_pruned():
+    one = structure(with_fixed_prior())
+    before = dict(one.trainer.precisions)
+    with torch.no_grad():
+        one.trainer.parameters["l1.CONV.w"].zero_()
+    for _ in range(_PATIENCE + 1):
+        assert "l1.CONV" not in one.evidence_step()[1]
+    assert one.trainer.precisions["l1.CONV.w"] == before["l1.CONV.w"] == 10.0
+    assert one.trainer.precisions["l2.CONV.w"] != before["l2.CONV.w"]
+
+
+def test_an_evidence_step_goes_a_share_of_the_way_to_mackays_fixed_point(small):
+    one = structure(small(search__prior_optimizer="mackay(damping = 0.75)"))
+    before = dict(one.trainer.precisions)
+    laplace, _ = one.evidence_step()
+    for key, effective in laplace.effective_parameters().items():
+        if one.trainer.parameters[key].any():
+            target = effective / float(one.trainer.parameters[key].detach().double().square().sum())
+            expected = 0.75 * math.log(before[key]) + 0.25 * math.log(target)
+            assert math.log(one.trainer.precisions[key]) == pytest.approx(expected, abs=1e-4)
+
+
+def test_evidence_steps_come_between_training_steps_from_the_end_of_burn_in_on(small, monkeypatch):
+    one = structure(small(search__burnin=1, search__every=2, search__batch=16))
+    steps = []
+    honest = one.evidence_step
+    monkeypatch.setattr(one, "evidence_step", lambda: steps.append(one.trainer.step) or honest())
+    first = one.trainer.steps_per_epoch
+    assert first > 2
+    _, found, seconds = one.train_epoch()
+    assert (steps, found, seconds) == ([], {}, 0.0)
+    _, found, seconds = one.train_epoch()
+    assert steps == list(range(first + 2, 2 * first + 1, 2))
+    assert found["precisions"] == one.trainer.precisions
+    assert seconds > 0
+
+
+def test_left_alone_evidence_steps_come_so_often_that_they_take_a_tenth_of_the_time(small):
+    def every(**search):
+        spec = small(**search)
+        facts = attrs.evolve(spec.facts, search=attrs.evolve(spec.facts.search, every=None, epochs=1000))
+        return structure(attrs.evolve(spec, facts=facts)).every
+
+    assert structure(small(search__every=7)).every == 7
+    assert every(search__examples=16) == pytest.approx(4 * every(search__examples=4), abs=4)
+    assert every(search__batch=8) == pytest.approx(2 * every(search__batch=16), abs=2)
+    assert every(search__objective="laplace(kfac)") < every()
+
+
+def test_an_evidence_step_looks_at_so_many_examples_and_counts_all(small):
+    one = structure(small(search__examples=8))
+    assert len(one._sample()) == 8
+    assert one.evidence_step()[0].examples == len(one.trainer.train)
+
+
+@pytest.mark.parametrize(
+    ("asked", "examples", "curvature"),
+    [
+        (None, FEW_EXAMPLES, "joint"),
+        (None, FEW_EXAMPLES + 1, "kfac-expand"),
+        ("kfac-reduce", 10, "kfac-reduce"),
+        ("joint", 10**6, "joint"),
+    ],
+)
+def test_the_number_of_examples_chooses_the_estimator_unless_the_spec_does(small, asked, examples, curvature):
+    fisher = small().facts.search.objective.fisher
+    assert Estimator.of(Objective(asked, fisher), examples).curvature == curvature
+
+
+def test_regression_learns_its_noise_without_swinging():
+    one = structure(*regression())
+    noises = [one.trainer.noise]
+    for _ in range(60):
+        one.train_epoch()
+        one.evidence_step()
+        noises.append(one.trainer.noise)
+        assert one.trainer.noise <= one.trainer.target_variance * 1.0001
+    assert noises[-1] == pytest.approx(0.01, rel=0.5)
+    ups = [after / before for before, after in pairwise(noises) if after > before]
+    assert max(ups, default=1.0) < 1.1
+    test, net = regression()[1].test, one.trainer.net
+    assert evaluate_outputs(net(test.x).detach(), test.y, one.trainer.likelihood, one.trainer.noise)["rmse"] < 0.2
+
+
+def test_more_effective_parameters_than_numbers_are_told_of_and_leave_the_noise_in_bounds():
+    spec, dataset = regression()
+    few = attrs.evolve(dataset, train=dataset.train.__class__(dataset.train.x[:2], dataset.train.y[:2]))
+    notes: list[str] = []
+    kfac = attrs.evolve(spec.facts.search, objective=Objective("kfac-expand", spec.facts.search.objective.fisher))
+    one = structure(attrs.evolve(spec, facts=attrs.evolve(spec.facts, search=kfac)), few, notes)
+    one.trainer.precisions = dict.fromkeys(one.trainer.precisions, 1e-5)
+    for _ in range(3):
+        one.evidence_step()
+        assert 0 < one.trainer.noise <= 1.0001 * max(one.trainer.target_variance, 2 * float(one.trainer.noise))
+    assert len(notes) == 1
+    assert "effective parameters are more than 4 observed numbers can determine" in notes[0]
+
+
+def test_shares_add_up_and_survive_a_layer_without_effective_parameters():
+    effective = {"l1.F-FC.w1": 1.0, "l1.F-FC.w2": 2.0, "l1.CONV.w": 1.0, "l1.bias": 7.0, "l10.CONV.w": 9.0}
+    assert path_shares("l1", ["F-FC", "CONV"], effective) == {"F-FC": 0.75, "CONV": 0.25}
+    assert path_shares("l2", ["CONV"], effective) == {"CONV": 0.0}
+
+
+def test_a_layer_without_effective_parameters_keeps_what_it_chose(small):
+    from symdsl import data
+
+    spec = small()
+    dataset = data.load(spec)
+    one = structure(spec, dataset).trainer
+    with torch.no_grad():
+        for key in ("l1.F-FC.w1", "l1.F-FC.w2", "l1.CONV.w", "l2.F-FC.w1", "l2.F-FC.w2", "l2.CONV.w", "h1.FC.w"):
+            one.parameters[key].zero_()
+    layers = describe_run(one, dataset, laplace_at(one, FINAL))["layers"]
+    assert math.fsum(candidate["effective"] for candidate in layers[0]["candidates"]) == 0
+    assert all(layer["chosen"] in layer["kept"] for layer in layers)
