@@ -25,7 +25,7 @@ from symdsl.analysis.facts import Layer
 from symdsl.cli import main
 from symdsl.diagnostics import RunError
 from symdsl.language.imports import LARGEST
-from symdsl.progress import Silent
+from symdsl.progress import Callback, Silent
 from symdsl.runs import RunFolder, checkpoint
 
 TINY = """
@@ -580,7 +580,7 @@ def without_times(folder: Path) -> dict[str, Any]:
 
 def test_interrupted_and_resumed_equals_uninterrupted(tiny: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(Silent, "epoch", interrupting)
+        patched.setattr(Silent, "on_epoch", interrupting)
         first = call("search", tiny, "--out", "out", "--device", "cpu", "--quiet")
     assert (first.exit_code, first.stdout) == (130, "")
     assert RunFolder.view("out").status == "interrupted"
@@ -614,7 +614,7 @@ def test_an_interrupted_search_says_how_to_go_on(tiny: Path, request_to_end: sig
 
 def test_a_signal_that_is_ignored_stays_ignored(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    monkeypatch.setattr(Silent, "epoch", lambda watcher, metrics: os.kill(os.getpid(), signal.SIGHUP))
+    monkeypatch.setattr(Silent, "on_epoch", lambda watcher, metrics: os.kill(os.getpid(), signal.SIGHUP))
     try:
         done = call("map", tiny, "--out", "out", "--quiet", "--device", "cpu")
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
@@ -839,7 +839,7 @@ def test_a_single_run_is_asked_for_where_several_are(several: Path) -> None:
 def test_seeds_that_fail_end_with_3_after_the_table(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest, failing = runner.seeds.Task.run, {2}
 
-    def run(task: runner.seeds.Task, observer: Silent) -> None:
+    def run(task: runner.seeds.Task, observer: Any) -> None:
         if task.seed in failing:
             raise RunError("no room")
         honest(task, observer)
@@ -858,7 +858,7 @@ def test_seeds_that_fail_end_with_3_after_the_table(tiny: Path, monkeypatch: pyt
 
 
 def test_interrupted_seeds_say_how_to_go_on(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(task: runner.seeds.Task, observer: Silent) -> None:
+    def run(task: runner.seeds.Task, observer: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner.seeds.Task, "run", run)
@@ -916,13 +916,13 @@ def test_what_shows_a_spec_says_what_its_profile_changed(quick: Path, command: s
 def test_a_run_with_a_profile_is_resumed_with_it(quick: Path) -> None:
     settings = ["--set", "profile=quick", "--set", "search.epochs=2"]
 
-    class Interrupting(Silent):
-        def epoch(self, metrics: Any) -> None:
+    class Interrupting(Callback):
+        def on_epoch(self, metrics: Any) -> None:
             raise KeyboardInterrupt
 
     loaded = spec.load(quick, {"profile": "quick", "search.epochs": 2})
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
-        runner.search(loaded, device="cpu", out="out", observer=Interrupting())
+        runner.search(loaded, device="cpu", out="out", callbacks=[Interrupting()])
     assert "started from another spec" in call("search", quick, "--device", "cpu", "--resume", "out").stderr
     resume = ["--device", "cpu", "--resume", "out"]
     assert call("search", quick, *settings, *resume).exit_code == 0

@@ -147,7 +147,7 @@ def _search(command: str, request: _Request) -> None:
             out=request.out,
             resume=request.resume,
             objective=_OBJECTIVES[command],
-            observer=watcher,
+            callbacks=[watcher],
             weights_from=request.weights_from,
         )
     _show_result(result.folder, request.as_json)
@@ -187,11 +187,11 @@ def _telling_the_way_on(watcher: Silent | Observers, command: str, request: _Req
     except KeyboardInterrupt:
         if watcher.folder is None:
             raise
-        watcher.note(f"interrupted; go on with: {request.resumption(command, watcher.folder)}")
+        watcher.on_note(f"interrupted; go on with: {request.resumption(command, watcher.folder)}")
         sys.exit(INTERRUPTED)
     except RunError:
         if watcher.folder is not None:
-            watcher.note(f"failed; when mended, go on with: {request.resumption(command, watcher.folder)}")
+            watcher.on_note(f"failed; when mended, go on with: {request.resumption(command, watcher.folder)}")
         raise
 
 
