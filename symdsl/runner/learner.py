@@ -391,6 +391,14 @@ def tensors_of(path: str, keys: Iterable[str]) -> list[str]:
     return [key for key in keys if key.startswith(f"{path}.")]
 
 
+def layer_shares(facts: Facts, effective: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Relative effective number of every candidate, by layer and candidate; see `path_shares`."""
+    return {
+        layer.name: path_shares(layer.name, [one.name for one in layer.candidates], effective)
+        for layer in layer_records(facts)
+    }
+
+
 def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]) -> dict[str, float]:
     """Relative effective number of each path of a layer; 0 for paths that are switched off.
 

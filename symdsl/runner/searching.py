@@ -24,11 +24,14 @@ from symdsl.graph import content_hash, to_json
 from symdsl.progress import Callbacks
 from symdsl.runner.advice import diagnosis
 from symdsl.runner.device import describe, resolve_device
-from symdsl.runner.learner import EpochMetrics, Learner, starting_precisions, stated_precisions
+from symdsl.runner.learner import EpochMetrics, Learner, layer_shares, starting_precisions, stated_precisions
+from symdsl.runner.metrics import outputs_of
+from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import describe_run
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import GRAPH, SPEC, WEIGHTS
+from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.spec import Spec, parse
 
 Objective = Literal["laplace", "map"]
@@ -192,6 +195,8 @@ class _Run:
             weights.give_to(self.learner.net)
         self.folder.begin(
             spec=self.spec.name,
+            objective=self.objective,
+            epochs=self.spec.facts.search.epochs,
             seed=self.learner.seed,
             device=describe(self.device),
             command=sys.argv,
@@ -290,6 +295,7 @@ class _Run:
             "neg_log_evidence_per_example": self.dataset.preprocessing.nats - laplace.log_evidence() / laplace.examples,
             "precisions": dict(laplace.precisions),
             "effective": laplace.effective_parameters(),
+            "shares": layer_shares(self.spec.facts, laplace.effective_parameters()),
             "noise": laplace.noise,
             "switched_off": switched_off,
         }
@@ -344,10 +350,16 @@ class _Run:
         }
         return head | describe_run(self.learner, self.dataset, laplace)
 
+    def _predictions(self) -> bytes:
+        self.learner.net.eval()
+        outputs = outputs_of(self.learner.net, self.dataset.test.x)
+        return predictions_of(outputs, self.dataset.test, self.dataset.preprocessing).to_bytes()
+
     def _write_result(self, content: dict[str, Any]) -> None:
         weights = {key: parameter.detach().cpu() for key, parameter in self.learner.parameters.items()}
         self.folder.write_bytes(WEIGHTS, save_tensors(weights))
-        self.folder.seal(WEIGHTS)
+        self.folder.write_bytes(PREDICTIONS, self._predictions())
+        self.folder.seal(WEIGHTS, PREDICTIONS)
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
         self.folder.write_text("learned.sym", self.spec.pruned(kept))
         self.folder.write_json("result.json", content)
