@@ -44,7 +44,7 @@ def comparison(runs: Sequence[Run]) -> Page:
     sections = [
         Section("Metrics", _words(found), tables=[_metrics(found, names)]),
         Section("Training", "By epoch, on the training data.", list(_training(found, names))),
-        Section("Layer types", "What each run chose, and its share.", tables=list(_agreements(finished))),
+        Section("Layer types", "What each search chose, and its share.", tables=list(_agreements(finished))),
         Section(
             "What was learned",
             pictures=[(picture_uri(run), name, run.name) for name, run in finished if run.picture],
@@ -182,9 +182,11 @@ def _training(found: Sequence[Group], names: Mapping[Run, str]) -> Iterator[Char
 
 
 def _agreements(finished: Sequence[tuple[str, Run]]) -> Iterator[Table]:
-    """For runs of the same layers and candidates the chosen types, and how many agree with most of them."""
+    """For searches over the same layers and candidates the chosen types, and how many chose what most did."""
     alike: dict[tuple[tuple[str, ...], ...], list[tuple[str, Run]]] = {}
     for name, run in finished:
+        if not run.evidence_steps:
+            continue  # its types were not learned
         layers = tuple((layer.name, *(one.name for one in layer.candidates)) for layer in run.layers)
         alike.setdefault(layers, []).append((name, run))
     for runs in alike.values():
@@ -194,12 +196,15 @@ def _agreements(finished: Sequence[tuple[str, Run]]) -> Iterator[Table]:
 def _agreement(runs: Sequence[tuple[str, Run]]) -> Table:
     heads = (("layer", "left"), ("agree", "left"), *((name, "left") for name, _ in runs))
     rows: list[list[Cell]] = []
+    swatches = []
     for number, layer in enumerate(runs[0][1].layers):
+        pairs = {one.name: charts.kind_pair(one.kind) for one in layer.candidates}
         found = [run.result["layers"][number] for _, run in runs if run.result]
         often = Counter(one["chosen"] for one in found).most_common(1)[0][1]
         cells = ((f"{one['chosen']} {_share(one):.0%}", False) for one in found)
+        swatches.append({column: pairs[one["chosen"]] for column, one in enumerate(found, start=2)})
         rows.append([(layer.name, False), (f"{often} of {len(found)}", often == len(found)), *cells])
-    return Table(heads, rows)
+    return Table(heads, rows, swatches)
 
 
 def _share(layer: Mapping[str, Any]) -> float:

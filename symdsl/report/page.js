@@ -20,7 +20,7 @@ function themed(chart) {
   layout.font = { color: colour("--ink"), family: getComputedStyle(document.body).fontFamily, size: 12 };
   layout.paper_bgcolor = layout.plot_bgcolor = "rgba(0,0,0,0)";
   layout.margin = { l: 8, r: 12, t: 22, b: 8 };
-  layout.legend = { orientation: "h", x: 0, y: -0.22, yanchor: "top", font: { size: 12 } };
+  layout.legend = { orientation: "h", x: 0, y: 0, yref: "container", yanchor: "bottom", font: { size: 12 } };
   layout.hoverlabel = { bgcolor: colour("--surface"), bordercolor: colour("--line"), font: { color: colour("--ink") } };
   layout.dragmode = coarse.matches ? false : "zoom";
   for (const key of Object.keys(layout)) if (/^[xy]axis/.test(key)) layout[key] = { ...axis, ...layout[key] };

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 
 import attrs
@@ -22,14 +22,12 @@ class Table:
     Attributes:
         heads: title and side of every column.
         rows: cells under them.
-        swatches: a colour for each row, or none.
-        swatch_column: the column it is shown in.
+        swatches: for each row colours by the number of the column that they are shown in; or none at all.
     """
 
     heads: Sequence[tuple[str, str]]
     rows: Sequence[Sequence[Cell]]
-    swatches: Sequence[Pair] = ()
-    swatch_column: int = 0
+    swatches: Sequence[Mapping[int, Pair]] = ()
 
 
 @attrs.frozen

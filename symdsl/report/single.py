@@ -104,9 +104,11 @@ def _layer_tables(run: Run) -> list[Table]:
     rows, swatches = [], []
     for section in result_sections(run.result):
         for number, cells in enumerate(section):
-            rows.append([("" if number else cells[0], cells[-1] == "chosen"), *((cell, False) for cell in cells[1:])])
-            swatches.append(charts.kind_pair(kinds.get((cells[0], cells[1]), cells[1])))
-    return [Table(RESULT_COLUMNS, rows, swatches, swatch_column=1)]
+            layer, candidate, *others = cells
+            chosen = others[-1] == "chosen"
+            rows.append([("" if number else layer, False), (candidate, chosen), *((cell, False) for cell in others)])
+            swatches.append({1: charts.kind_pair(kinds[layer, candidate])})
+    return [Table(RESULT_COLUMNS, rows, swatches)]
 
 
 def picture_uri(run: Run) -> str:
