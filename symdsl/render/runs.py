@@ -61,7 +61,7 @@ def _if_known(text: Any, value: float | None) -> str:
 
 def time_text(seconds: float) -> str:
     """Seconds as a person says them: `7.3 s`, `12 min 5 s`, `3 h 4 min`."""
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
