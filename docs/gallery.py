@@ -129,8 +129,8 @@ def page(entries: Sequence[Entry]) -> str:
 def _row(entry: Entry, result: dict[str, Any]) -> Iterator[str]:
     test = result["test"]
     yield f"[{entry.title}](#{_anchor(entry.title)})"
-    yield percent_text(test["accuracy"])
-    yield from (number_text(test[key]) for key in ("nll", "ece"))
+    yield percent_text(test.get("accuracy"))
+    yield from (number_text(test.get(key)) for key in ("nll", "ece"))
     yield number_text(result["neg_log_evidence_per_example"])
     yield f"{result['parameters']:,}"
     yield str(result["epochs"])

@@ -86,12 +86,13 @@ def test_runs_are_listed_with_what_became_of_them(tmp_path: Path) -> None:
     assert "broken: no room" in shown
     assert shown.endswith("`symdsl search --resume RUN` goes on with a run that is resumable.\n")
     assert "RMSE" not in shown
+    assert "R²" not in shown
 
 
 def test_a_regression_has_an_error_and_no_accuracy(tmp_path: Path) -> None:
-    finished(tmp_path / "line", 1, {"accuracy": None, "nll": 0.25, "ece": None, "rmse": 0.125})
+    finished(tmp_path / "line", 1, {"nll": 0.25, "rmse": 0.125, "r2": 0.75})
     found = listed(tmp_path)
-    assert (found[0].accuracy, found[0].rmse) == (None, 0.125)
+    assert (found[0].accuracy, found[0].rmse, found[0].r2) == (None, 0.125, 0.75)
     assert "RMSE" in text(found)
     assert "0.125" in text(found)
 

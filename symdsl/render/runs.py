@@ -19,23 +19,29 @@ COLUMNS = (
     ("epochs", "right"),
     ("accuracy", "right"),
     ("RMSE", "right"),
+    ("R²", "right"),
     ("NLL", "right"),
     ("-log evidence", "right"),
     ("time", "right"),
 )
 RESUMABLE = "resumable"
+_OF_REGRESSION = frozenset({"RMSE", "R²"})
 
 
 def runs_table(runs: Sequence[Mapping[str, Any]]) -> Group:
     """Status, spec, seed, test metrics, evidence per example and time of every run; below, what can be resumed.
 
     Args:
-        runs: the contents of a list of runs; columns that none of them fills are left out.
+        runs: the contents of a list of runs; those of regression are left out where there is none.
     """
     from rich.text import Text
 
     rows = [_cells(run) for run in runs]
-    kept = [number for number, (title, _) in enumerate(COLUMNS) if title != "RMSE" or any(row[number] for row in rows)]
+    kept = [
+        number
+        for number, (title, _) in enumerate(COLUMNS)
+        if title not in _OF_REGRESSION or any(row[number] for row in rows)
+    ]
     table = new_table([COLUMNS[number] for number in kept])
     for row in rows:
         table.add_row(*(Text(row[number]) for number in kept))
@@ -50,6 +56,7 @@ def _cells(run: Mapping[str, Any]) -> Cells:
         *(known[key] for key in ("spec", "objective", "seed")),
         f"{run['epoch']}/{run['epochs']}" if run["epochs"] and run["status"] != "finished" else known["epoch"],
         *(_if_known(percent_text, run["accuracy"]), _if_known(number_text, run["rmse"])),
+        _if_known(number_text, run["r2"]),
         *(_if_known(number_text, run["nll"]), _if_known(number_text, run["neg_log_evidence_per_example"])),
         _if_known(time_text, run["wall_s"]),
     )

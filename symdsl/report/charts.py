@@ -303,5 +303,6 @@ TRAINING = (
     ("Loss", "nats per example", (("loss", "loss with prior"), ("nll", "NLL"))),
     ("Negative log evidence", "nats per example", ((EVIDENCE, "-log evidence"),)),
     ("Training accuracy", "share of the examples", (("accuracy", "accuracy"),)),
+    ("Training R²", "share of the variance", (("r2", "R²"),)),
 )
 """Charts over epochs: title, axis, and the numbers with their names."""

@@ -31,7 +31,8 @@ class Listed:
         epochs: epochs it is to have.
         started: when it began, in UTC, as ISO 8601.
         accuracy: on the test data, a fraction of 1; None for regression and before the end, as the next two.
-        rmse: root mean squared error on the test data, for regression.
+        rmse: root mean squared error on the test data, for regression, in the units of its targets.
+        r2: share of the variance of the test targets that is explained, for regression.
         nll: mean negative log-likelihood of the test data per example, in nats.
         neg_log_evidence_per_example: the last known, in nats.
         wall_s: seconds of its epochs, on all machines it ran on.
@@ -49,6 +50,7 @@ class Listed:
     started: str | None = None
     accuracy: float | None = None
     rmse: float | None = None
+    r2: float | None = None
     nll: float | None = None
     neg_log_evidence_per_example: float | None = None
     wall_s: float | None = None
@@ -115,8 +117,9 @@ def _with_result(known: Listed, result: Mapping[str, Any]) -> Listed:
         known,
         spec=result["spec"],
         objective=result["objective"],
-        accuracy=test["accuracy"],
+        accuracy=test.get("accuracy"),
         rmse=test.get("rmse"),
+        r2=test.get("r2"),
         nll=test["nll"],
         neg_log_evidence_per_example=result["neg_log_evidence_per_example"],
         wall_s=result["wall_s"]["total"],

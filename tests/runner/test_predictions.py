@@ -6,6 +6,7 @@ import torch
 
 from symdsl import runner
 from symdsl.data import Examples
+from symdsl.data.preprocessing import Preprocessing, Statistics
 from symdsl.diagnostics import RunError
 from symdsl.runner.predictions import MISTAKES, predictions_of
 from symdsl.runs import predictions
@@ -18,7 +19,7 @@ def examples(labels, channels=1, side=4):
 
 def test_classes_are_kept_with_their_confidence_and_the_surest_mistakes_first():
     logits = torch.tensor([[2.0, 0.0], [0.0, 3.0], [1.0, 0.0], [0.0, 0.5]])
-    found = predictions_of(logits, examples(torch.tensor([0, 0, 1, 1])), ["cat", "dog"])
+    found = predictions_of(logits, examples(torch.tensor([0, 0, 1, 1])), Preprocessing(classes=("cat", "dog")))
     assert found.names == ("cat", "dog")
     assert found.target.tolist() == [0, 0, 1, 1]
     assert found.predicted.tolist() == [0, 1, 0, 1]
@@ -31,9 +32,11 @@ def test_classes_are_kept_with_their_confidence_and_the_surest_mistakes_first():
 def test_targets_are_kept_with_the_largest_errors_first():
     target = torch.tensor([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])
     outputs = target + torch.tensor([[0.1, 0.0], [0.0, -3.0], [1.0, 1.0]])
-    found = predictions_of(outputs, examples(target), [])
+    units = Statistics(mean=(5.0, -1.0), std=(10.0, 2.0))
+    found = predictions_of(outputs, examples(target), Preprocessing(targets=units))
     assert (found.task, found.confidence) == ("regression", None)
-    np.testing.assert_array_equal(found.predicted, outputs.numpy())
+    np.testing.assert_allclose(found.target, target * torch.tensor([10.0, 2.0]) + torch.tensor([5.0, -1.0]))
+    np.testing.assert_allclose(found.predicted, outputs * torch.tensor([10.0, 2.0]) + torch.tensor([5.0, -1.0]))
     assert found.worst.tolist() == [1, 2, 0]
 
 
@@ -42,7 +45,7 @@ def test_what_is_kept_stays_small():
     labels = torch.zeros(count, dtype=torch.int64)
     logits = torch.zeros(count, 500)
     logits[:, 1] = 5.0
-    found = predictions_of(logits, examples(labels, channels=5, side=200), [])
+    found = predictions_of(logits, examples(labels, channels=5, side=200), Preprocessing())
     assert len(found.worst) == MISTAKES
     assert found.images.shape == (MISTAKES, 128, 128, 1)  # five channels have no colours
     assert len(found.to_bytes()) < 24 * count + MISTAKES * 128 * 128 + 1000
@@ -51,7 +54,7 @@ def test_what_is_kept_stays_small():
 @pytest.mark.parametrize("right", [True, False])
 def test_predictions_are_read_as_they_were_written(tmp_path, right):
     labels = torch.tensor([0, 1]) if right else torch.tensor([1, 0])
-    found = predictions_of(torch.eye(2), examples(labels, channels=3), ["a", "b"])
+    found = predictions_of(torch.eye(2), examples(labels, channels=3), Preprocessing(classes=("a", "b")))
     assert len(found.worst) == (0 if right else 2)
     (tmp_path / predictions.FILE).write_bytes(found.to_bytes())
     again = predictions.read(tmp_path)
