@@ -28,7 +28,7 @@ def result(test: dict[str, Any]) -> dict[str, Any]:
         "parameters": 10,
         "epochs": 2,
         "wall_s": {"total": 4.0, "training": 3.0, "evidence": 1.0},
-        "train": {"accuracy": 1.0, "nll": 0.1},
+        "train": test,
         "test": test,
         "neg_log_evidence_per_example": 0.5,
         "layers": [],

@@ -192,7 +192,7 @@ def test_a_callback_hears_what_it_has_a_method_for() -> None:
 
 
 def test_an_object_without_the_methods_is_no_callback() -> None:
-    with pytest.raises(TypeError, match=r"`callbacks\[1\]` \(=3\) must have at least one of on_start, on_epoch"):
+    with pytest.raises(TypeError, match=r"`callbacks\[1\]` \(=3\) must have at least one of on_loading, on_start"):
         Callbacks([Hearing(), 3])
 
 
