@@ -208,7 +208,7 @@ def confusion_chart(counts: NDArray[np.int64], names: Sequence[str]) -> Chart:
         text = [[str(count) if count else "" for count in row] for row in counts.tolist()]
         content |= {"text": text, "texttemplate": "%{text}"}
     scales = [[[0, low], [1, high]] for low, high in zip(("#f1f3f5", "#262b32"), ("#1f6feb", "#3b82f6"), strict=True)]
-    layout = _axes("taken for", "is")
+    layout = _axes("predicted class", "true class")
     layout["xaxis"] |= {"type": "category", "constrain": "domain", "showgrid": False}
     layout["yaxis"] |= {"type": "category", "autorange": "reversed", "scaleanchor": "x", "constrain": "domain"}
     return Chart("Confusion matrix", [Trace(content, {"colorscale": scales})], layout, height=400)
