@@ -428,6 +428,8 @@ def test_begin_tells_how_to_repeat_the_run(run):
         "schema": 1,
         "status": "running",
         "spec": "digits",
+        "objective": "laplace",
+        "epochs": 2,
         "profile": None,
         "seed": 711,
         "device": "cpu",
