@@ -28,7 +28,7 @@ from symdsl.graph import cost
 from symdsl.language import ast
 from symdsl.language.imports import read_file
 from symdsl.language.printer import print_program
-from symdsl.progress import Silent
+from symdsl.progress import Callback
 from symdsl.runner.searching import Objective
 from symdsl.runner.tasks import INTERRUPTED, Children, Task, side_by_side
 from symdsl.runs import RunFolder
@@ -108,7 +108,7 @@ class Run:
             RunError: it failed, or the folder holds a run of another spec.
         """
         if not self._is_finished():
-            children.run(self._task(), Silent())
+            children.run(self._task(), Callback())
         return RunFolder.view(self.folder).read_result()
 
     def _is_finished(self) -> bool:

@@ -12,12 +12,14 @@ if TYPE_CHECKING:
     from symdsl.diagnostics import NumericalError, RunError, SpecError
     from symdsl.evidence import laplace
     from symdsl.lowering import compile
+    from symdsl.progress import Callback
     from symdsl.runner import search, search_seeds
     from symdsl.spec import Spec, load, parse
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Callback",
     "NumericalError",
     "RunError",
     "Spec",
@@ -34,6 +36,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Callback": "progress",
     "NumericalError": "diagnostics",
     "RunError": "diagnostics",
     "Spec": "spec",

@@ -1,11 +1,15 @@
-"""What a search says while it runs: a bar on a terminal, one plain line per epoch elsewhere, nothing when quiet."""
+"""What hears of a search while it runs: callbacks, and the displays that the command line has among them.
+
+A display is a bar on a terminal, one plain line per epoch elsewhere, and nothing when quiet.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
@@ -22,8 +26,94 @@ PAUSE = 5.0
 _COLUMNS = (("loss", "loss"), ("accuracy", "accuracy"), ("r2", "R²"), (_EVIDENCE, "-log evidence/example"))
 
 
-class Silent:
-    """Follows a search without a word, remembering what its caller needs afterwards.
+class Callback:
+    """Hears what happens in a search, and does nothing about it: the base of those that do.
+
+    `search(..., callbacks=[...])` takes any object that has some of these methods; it need not derive from this class.
+    What a callback raises ends the search, which leaves a folder that can be resumed.
+    """
+
+    def on_loading(self, what: str, done: int, total: int) -> None:
+        """The data are being read or transformed; `done` of `total` examples are, none where that is unknown."""
+
+    def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
+        """The search begins in its run folder, or goes on after `resumed_from` epochs of `epochs`."""
+
+    def on_epoch(self, record: Metrics) -> None:
+        """An epoch is over; its record is the line of `metrics.jsonl` that was just written."""
+
+    def on_note(self, text: str) -> None:
+        """Something worth a line happened."""
+
+    def on_finish(self, result: Metrics) -> None:
+        """The search is over, with the content of `result.json`; the run folder is complete."""
+
+    def on_fail(self, error: BaseException) -> None:
+        """The search has begun and cannot go on: it failed, or was interrupted."""
+
+
+_EVENTS = ("on_loading", "on_start", "on_epoch", "on_note", "on_finish", "on_fail")
+
+
+class Callbacks(Callback):
+    """Hands everything on to several callbacks, in order, leaving out the methods that one lacks."""
+
+    def __init__(self, callbacks: Sequence[object]) -> None:
+        """Hand on to `callbacks`.
+
+        Raises:
+            TypeError: one of them has none of the methods of `Callback`.
+        """
+        for number, one in enumerate(callbacks):
+            if not any(callable(getattr(one, event, None)) for event in _EVENTS):
+                raise TypeError(f"`callbacks[{number}]` (={one!r}) must have at least one of {', '.join(_EVENTS)}")
+        self._callbacks = tuple(callbacks)
+        self._started = False
+
+    def on_loading(self, what: str, done: int, total: int) -> None:
+        """Hand on how far the data are."""
+        self._tell("on_loading", what, done, total)
+
+    def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
+        """Hand on the beginning."""
+        self._started = True
+        self._tell("on_start", folder, epochs, resumed_from)
+
+    def on_epoch(self, record: Metrics) -> None:
+        """Hand on an epoch."""
+        self._tell("on_epoch", record)
+
+    def on_note(self, text: str) -> None:
+        """Hand on a line."""
+        self._tell("on_note", text)
+
+    def on_finish(self, result: Metrics) -> None:
+        """Hand on the end."""
+        self._tell("on_finish", result)
+
+    def on_fail(self, error: BaseException) -> None:
+        """Hand on a failure."""
+        self._tell("on_fail", error)
+
+    @contextlib.contextmanager
+    def hearing_failures(self) -> Iterator[None]:
+        """Calls `on_fail` with whatever the block raises once the search has begun, and raises it."""
+        try:
+            yield
+        except BaseException as error:
+            if self._started:
+                self.on_fail(error)
+            raise
+
+    def _tell(self, event: str, *content: object) -> None:
+        for one in self._callbacks:
+            heard = getattr(one, event, None)
+            if heard is not None:
+                heard(*content)
+
+
+class Silent(Callback):
+    """A display without a word, which remembers what the command line needs afterwards.
 
     Attributes:
         folder: where the run is kept, once it has started.
@@ -42,21 +132,9 @@ class Silent:
     ) -> None:
         """Close the display, whatever ended the search."""
 
-    def loading(self, what: str, done: int, total: int) -> None:
-        """The data are being read or transformed; `done` of `total` examples are, none where that is unknown."""
-
-    def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
-        """The search begins, or goes on after `resumed_from` epochs of `epochs`."""
+    def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
+        """Remember the folder."""
         self.folder = folder
-
-    def epoch(self, metrics: Metrics) -> None:
-        """An epoch is over; its metrics are a line of `metrics.jsonl`."""
-
-    def note(self, text: str) -> None:
-        """Something worth a line happened."""
-
-    def finished(self, result: Metrics) -> None:
-        """The search is over, with the content of `result.json`."""
 
 
 class Lines(Silent):
@@ -70,23 +148,23 @@ class Lines(Silent):
         self._epochs = 0
         self._spoke_at = time.monotonic()
 
-    def loading(self, what: str, done: int, total: int) -> None:
+    def on_loading(self, what: str, done: int, total: int) -> None:
         """Print how far it is, every few seconds."""
         if time.monotonic() - self._spoke_at >= PAUSE:
             self._spoke_at = time.monotonic()
-            self.note(f"{what}: {done:,} of {total:,}" if total else what)
+            self.on_note(f"{what}: {done:,} of {total:,}" if total else what)
 
-    def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
+    def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
         """Name the run folder, and the epoch a resumed run goes on from."""
-        super().started(folder, epochs, resumed_from)
+        super().on_start(folder, epochs, resumed_from)
         self._epochs = epochs
-        self.note(f"run folder {folder}" + (f", resumed after epoch {resumed_from}" if resumed_from else ""))
+        self.on_note(f"run folder {folder}" + (f", resumed after epoch {resumed_from}" if resumed_from else ""))
 
-    def epoch(self, metrics: Metrics) -> None:
+    def on_epoch(self, record: Metrics) -> None:
         """Print the epoch's figures."""
-        self.note(f"epoch {metrics['epoch']}/{self._epochs}  {figures(metrics)}  {metrics['wall_s']:.1f} s")
+        self.on_note(f"epoch {record['epoch']}/{self._epochs}  {figures(record)}  {record['wall_s']:.1f} s")
 
-    def note(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Print the text; a search outlives whoever read its log."""
         try:
             print(f"{self._lead}{text}", file=self._stream, flush=True)
@@ -105,23 +183,23 @@ class Row(Silent):
         self._progress = display
         self._task = self._progress.add_task(f"{self._lead}starting", total=None, figures="")
 
-    def loading(self, what: str, done: int, total: int) -> None:
+    def on_loading(self, what: str, done: int, total: int) -> None:
         """Advance the bar over the examples."""
         self._progress.update(self._task, total=total or None, completed=done, description=f"{self._lead}{what}")
 
-    def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
+    def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
         """Set the bar to the epochs that are done already."""
-        super().started(folder, epochs, resumed_from)
-        self.note(f"run folder {folder}")
+        super().on_start(folder, epochs, resumed_from)
+        self.on_note(f"run folder {folder}")
         self._progress.reset(self._task, total=epochs, completed=resumed_from, description=f"{self._lead}training")
 
-    def epoch(self, metrics: Metrics) -> None:
+    def on_epoch(self, record: Metrics) -> None:
         """Advance the bar; from the first evidence on, the phase is the search for structure."""
-        self._latest |= {name: value for name, value in metrics.items() if value is not None}
+        self._latest |= {name: value for name, value in record.items() if value is not None}
         phase = self._lead + ("learning structure" if _EVIDENCE in self._latest else "training")
-        self._progress.update(self._task, completed=metrics["epoch"], description=phase, figures=figures(self._latest))
+        self._progress.update(self._task, completed=record["epoch"], description=phase, figures=figures(self._latest))
 
-    def note(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Print the text above the bar."""
         self._progress.console.print(text, markup=False, highlight=False)
 
@@ -181,7 +259,7 @@ class Observers:
     ) -> None:
         """Close the display, whatever ended the searches."""
 
-    def started(self, folder: Path) -> None:
+    def on_start(self, folder: Path) -> None:
         """The searches begin, or go on."""
         self.folder = folder
 
@@ -189,7 +267,7 @@ class Observers:
         """The observer of one search."""
         return Silent()
 
-    def note(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Something worth a line happened."""
 
 
@@ -205,9 +283,9 @@ class LinesOfAll(Observers):
         """Lines that begin with the title."""
         return Lines(self._stream, title)
 
-    def note(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Print the text."""
-        Lines(self._stream).note(text)
+        Lines(self._stream).on_note(text)
 
 
 class BarsOfAll(Observers):
@@ -233,7 +311,7 @@ class BarsOfAll(Observers):
         """A bar with the title."""
         return Row(self._display, title)
 
-    def note(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Print the text above the bars."""
         self._display.console.print(text, markup=False, highlight=False)
 

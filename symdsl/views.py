@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdsl.diagnostics import RunError
@@ -35,6 +35,13 @@ def data_bytes(content: Mapping[str, Any]) -> bytes:
     from symdsl.render import data_tables
 
     return _table_bytes(data_tables(content))
+
+
+def runs_bytes(runs: Sequence[Mapping[str, Any]]) -> bytes:
+    """What `symdsl runs` prints, from the contents of a list of runs."""
+    from symdsl.render import runs_table
+
+    return _table_bytes(runs_table(runs))
 
 
 def _network_table(spec: Spec) -> bytes:

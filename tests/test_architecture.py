@@ -14,7 +14,7 @@ from processes import output_of
 PACKAGE = Path(symdsl.__file__).parent
 LEFT = (
     *("diagnostics", "groups", "resources", "catalog", "kinds", "language", "analysis", "graph", "render"),
-    *("highlight", "spec", "runs", "progress", "notebook", "editor"),
+    *("highlight", "spec", "runs", "report", "progress", "notebook", "editor"),
 )
 RIGHT = ("nn", "kinds.module", "data", "evidence", "kinds.weight_use", "lowering", "runner", "views", "cli", "__main__")
 TORCH_HALF = {"module": "kinds.module", "basis": "kinds.module", "weight_use": "kinds.weight_use"}

@@ -25,7 +25,7 @@ from symdsl.analysis.facts import Layer
 from symdsl.cli import main
 from symdsl.diagnostics import RunError
 from symdsl.language.imports import LARGEST
-from symdsl.progress import Silent
+from symdsl.progress import Callback, Silent
 from symdsl.runs import RunFolder, checkpoint
 
 TINY = """
@@ -55,6 +55,7 @@ FILES = {
     "checkpoint.safetensors",
     "checkpoint.json",
     "model.safetensors",
+    "predictions.safetensors",
     "result.json",
     "learned.sym",
     "architecture.dot",
@@ -104,7 +105,8 @@ def lines(text: str) -> list[str]:
 def test_help_names_every_command() -> None:
     shown = call("--help")
     assert shown.exit_code == 0
-    for command in ("new", "check", "fmt", "explain", "data", "compile", "search", "map", "show", "eval", "lsp"):
+    before = ("new", "check", "fmt", "explain", "data", "compile", "search", "map")
+    for command in (*before, "runs", "show", "report", "eval", "lsp"):
         assert f" {command} " in shown.stdout
 
 
@@ -580,7 +582,7 @@ def without_times(folder: Path) -> dict[str, Any]:
 
 def test_interrupted_and_resumed_equals_uninterrupted(tiny: Path, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(Silent, "epoch", interrupting)
+        patched.setattr(Silent, "on_epoch", interrupting)
         first = call("search", tiny, "--out", "out", "--device", "cpu", "--quiet")
     assert (first.exit_code, first.stdout) == (130, "")
     assert RunFolder.view("out").status == "interrupted"
@@ -614,7 +616,7 @@ def test_an_interrupted_search_says_how_to_go_on(tiny: Path, request_to_end: sig
 
 def test_a_signal_that_is_ignored_stays_ignored(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    monkeypatch.setattr(Silent, "epoch", lambda watcher, metrics: os.kill(os.getpid(), signal.SIGHUP))
+    monkeypatch.setattr(Silent, "on_epoch", lambda watcher, metrics: os.kill(os.getpid(), signal.SIGHUP))
     try:
         done = call("map", tiny, "--out", "out", "--quiet", "--device", "cpu")
         assert signal.getsignal(signal.SIGHUP) == signal.SIG_IGN
@@ -839,7 +841,7 @@ def test_a_single_run_is_asked_for_where_several_are(several: Path) -> None:
 def test_seeds_that_fail_end_with_3_after_the_table(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest, failing = runner.seeds.Task.run, {2}
 
-    def run(task: runner.seeds.Task, observer: Silent) -> None:
+    def run(task: runner.seeds.Task, observer: Any) -> None:
         if task.seed in failing:
             raise RunError("no room")
         honest(task, observer)
@@ -858,7 +860,7 @@ def test_seeds_that_fail_end_with_3_after_the_table(tiny: Path, monkeypatch: pyt
 
 
 def test_interrupted_seeds_say_how_to_go_on(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(task: runner.seeds.Task, observer: Silent) -> None:
+    def run(task: runner.seeds.Task, observer: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner.seeds.Task, "run", run)
@@ -916,13 +918,13 @@ def test_what_shows_a_spec_says_what_its_profile_changed(quick: Path, command: s
 def test_a_run_with_a_profile_is_resumed_with_it(quick: Path) -> None:
     settings = ["--set", "profile=quick", "--set", "search.epochs=2"]
 
-    class Interrupting(Silent):
-        def epoch(self, metrics: Any) -> None:
+    class Interrupting(Callback):
+        def on_epoch(self, metrics: Any) -> None:
             raise KeyboardInterrupt
 
     loaded = spec.load(quick, {"profile": "quick", "search.epochs": 2})
     with pytest.raises(KeyboardInterrupt, match=r"^$"):
-        runner.search(loaded, device="cpu", out="out", observer=Interrupting())
+        runner.search(loaded, device="cpu", out="out", callbacks=[Interrupting()])
     assert "started from another spec" in call("search", quick, "--device", "cpu", "--resume", "out").stderr
     resume = ["--device", "cpu", "--resume", "out"]
     assert call("search", quick, *settings, *resume).exit_code == 0
@@ -963,3 +965,70 @@ def test_a_rotten_profile_fails_a_check(quick: Path) -> None:
 
 def test_the_help_of_set_names_profiles() -> None:
     assert "profile=NAME" in unstyle(call("check", "--help").stdout)
+
+
+# ---------------------------------------------------------------- runs, report, --log
+
+
+def test_runs_are_listed(run: Path) -> None:
+    shown = call("runs", run.parent)
+    assert shown.exit_code == 0
+    assert "finished" in shown.stdout
+    (found,) = json.loads(call("runs", run.parent, "--json").stdout)
+    assert (found["folder"], found["status"], found["seed"]) == (str(run), "finished", 711)
+    assert found["accuracy"] == json.loads((run / "result.json").read_text())["test"]["accuracy"]
+
+
+def test_where_there_are_no_runs_it_says_so(tmp_path: Path) -> None:
+    empty = call("runs", tmp_path)
+    assert (empty.exit_code, empty.stdout, empty.stderr) == (0, "", f"no runs in {tmp_path}\n")
+    missing = call("runs", tmp_path / "none")
+    assert (missing.exit_code, missing.stderr) == (3, f"error: {tmp_path / 'none'}: no such folder\n")
+
+
+def test_listing_and_reporting_need_no_torch(run: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys\nfrom symdsl.cli import main\n"
+        f"main(['runs', {str(run.parent)!r}], standalone_mode=False)\n"
+        f"main(['report', {str(run)!r}, '-o', 'page.html'], standalone_mode=False)\n"
+        "print('torch' in sys.modules)"
+    )
+    assert output_of(program, tmp_path).endswith("report: page.html\nFalse\n")
+
+
+def test_a_report_is_one_page(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = call("report", run)
+    assert (done.exit_code, done.stdout) == (0, "report: report.html\n")
+    assert os.listdir(tmp_path) == ["report.html"]
+    assert "<title>tiny" in Path("report.html").read_text()
+    wrong = call("report", tmp_path)
+    assert (wrong.exit_code, wrong.stderr) == (3, f"error: {tmp_path}: not a run folder, it holds no run.json\n")
+
+
+def test_a_search_is_logged_as_asked(tiny: Path) -> None:
+    options = ["--set", "search.epochs=2", "--device", "cpu", "--quiet", "--log", "csv", "--log", "tensorboard"]
+    done = call("search", tiny, "--out", "out", *options)
+    assert done.exit_code == 0, done.output
+    assert len(lines(Path("out/metrics.csv").read_text())) == 3
+    assert len(os.listdir("out/tensorboard")) == 1
+    assert call("search", tiny, "--out", "other", "--log", "nothing").exit_code == 2
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_every_seed_is_logged(tiny: Path, jobs: str) -> None:
+    options = ["--seeds", "1,2", "--jobs", jobs, "--device", "cpu", "--log", "csv", "--set", "search.epochs=2"]
+    assert call("search", tiny, *options, "--out", "all").exit_code == 0
+    for seed in (1, 2):
+        assert len(lines(Path(f"all/seed-{seed}/metrics.csv").read_text())) == 3
+
+
+def test_the_way_on_names_the_loggers(tiny: Path) -> None:
+    with process(
+        ["search", "tiny.sym", "--set", "search.epochs=2000", "--log", "csv", "--out", "out"], Path.cwd()
+    ) as run:
+        assert run.stderr is not None
+        next(run.stderr), next(run.stderr)
+        run.send_signal(signal.SIGINT)
+        rest = run.communicate()[1]
+    assert lines(rest)[-1] == "interrupted; go on with: symdsl search --log csv --resume out"

@@ -26,18 +26,18 @@ EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "symdsl-depthwise"
 RESUMED = """
 import json, sys
 from symdsl import runner
-from symdsl.progress import Silent
+from symdsl.progress import Callback
 from symdsl.spec import load
 
-class Interrupting(Silent):
-    def epoch(self, metrics):
+class Interrupting(Callback):
+    def on_epoch(self, metrics):
         if metrics["epoch"] == 2:
             raise KeyboardInterrupt
 
 spec = load("demo.sym", {"search.epochs": 4})
 whole = runner.search(spec, device="cpu", out="whole").content
 try:
-    runner.search(spec, device="cpu", out="parts", observer=Interrupting())
+    runner.search(spec, device="cpu", out="parts", callbacks=[Interrupting()])
 except KeyboardInterrupt:
     pass
 parts = runner.search(spec, device="cpu", resume="parts").content

@@ -15,17 +15,17 @@ from PIL import Image
 from data.files import pixels, write_idx, write_images
 from shipped import ROOT
 from symdsl.diagnostics import RunError
-from symdsl.progress import Metrics, Silent
+from symdsl.progress import Callback, Metrics
 from symdsl.runner.tasks import INTERRUPTED, Task
 from symdsl.spec import load
 
 TINY = ("data.n=8", "data.test=6", "width=1", "size=16", "search.epochs=2", "search.every=1", "search.burnin=0")
 
 
-class Stopping(Silent):
+class Stopping(Callback):
     """Presses Ctrl-C after the first epoch."""
 
-    def epoch(self, metrics: Metrics) -> None:
+    def on_epoch(self, metrics: Metrics) -> None:
         raise KeyboardInterrupt
 
 
@@ -59,12 +59,12 @@ class Paper:
     def ran(self) -> set[str]:
         return {Path(task.folder).name for task in self.tasks}
 
-    def run(self, task: Task, observer: Silent) -> None:
+    def run(self, task: Task, callback: object) -> None:
         name = Path(task.folder).name
         self.tasks.append(task)
         if name in self.broken:
             raise RunError("the numbers\nwent wrong")
-        task.run(Stopping() if name in self.stopped else observer)
+        task.run(Stopping() if name in self.stopped else callback)
 
     def end(self) -> None:
         self.ended = True

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from symdsl import progress
-from symdsl.progress import Bar, Lines, Silent, figures, observer, observers
+from symdsl.progress import Bar, Callbacks, Lines, Metrics, Silent, figures, observer, observers
 
 FOLDER = Path("runs/demo")
 FIRST = {"epoch": 1, "loss": 2.5, "nll": 2.25, "accuracy": 0.25, "lr": 0.005, "wall_s": 1.5}
@@ -21,11 +21,11 @@ class Terminal(io.StringIO):
 
 def watch(watcher: Silent, resumed_from: int = 0) -> None:
     with watcher:
-        watcher.started(FOLDER, 2, resumed_from)
-        watcher.epoch(FIRST)
-        watcher.note("path [l1.F-FC] is off")
-        watcher.epoch(SECOND)
-        watcher.finished({"epochs": 2})
+        watcher.on_start(FOLDER, 2, resumed_from)
+        watcher.on_epoch(FIRST)
+        watcher.on_note("path [l1.F-FC] is off")
+        watcher.on_epoch(SECOND)
+        watcher.on_finish({"epochs": 2})
 
 
 def test_a_log_gets_one_plain_line_per_epoch() -> None:
@@ -75,7 +75,7 @@ def test_quiet_says_nothing_and_remembers_the_folder() -> None:
 
 def interrupted(watcher: Silent) -> None:
     with watcher:
-        watcher.started(FOLDER, 2, 0)
+        watcher.on_start(FOLDER, 2, 0)
         raise KeyboardInterrupt("stopped")
 
 
@@ -97,10 +97,10 @@ def test_a_regression_shows_what_it_explains() -> None:
 
 def load(watcher: Silent) -> None:
     with watcher:
-        watcher.loading("reading images", 10, 4000)
-        watcher.loading("reading images", 4000, 4000)
-        watcher.loading("standardize", 0, 0)
-        watcher.started(FOLDER, 2, 0)
+        watcher.on_loading("reading images", 10, 4000)
+        watcher.on_loading("reading images", 4000, 4000)
+        watcher.on_loading("standardize", 0, 0)
+        watcher.on_start(FOLDER, 2, 0)
 
 
 def test_a_log_says_how_far_the_data_are_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,7 +123,7 @@ def test_a_bar_goes_over_the_data_before_it_goes_over_the_epochs(monkeypatch: py
     stream = Terminal()
     bar = Bar(stream)
     with bar:
-        bar.loading("reading images", 4000, 4000)
+        bar.on_loading("reading images", 4000, 4000)
     assert re.search(r"reading images.*4000/4000", stream.getvalue())
     load(bar)
     assert re.search(r"training[^\n]*m0/2", stream.getvalue())
@@ -131,11 +131,11 @@ def test_a_bar_goes_over_the_data_before_it_goes_over_the_epochs(monkeypatch: py
 
 def watch_two(stream: io.StringIO) -> None:
     with observers(quiet=False, stream=stream) as all_of_them:
-        all_of_them.started(FOLDER)
+        all_of_them.on_start(FOLDER)
         first, second = (all_of_them.of(f"seed {seed}") for seed in (1, 2))
         watch(first)
         watch(second, resumed_from=1)
-        all_of_them.note("seed 2 failed: no room")
+        all_of_them.on_note("seed 2 failed: no room")
         assert all_of_them.folder == FOLDER
 
 
@@ -161,7 +161,52 @@ def test_a_terminal_gets_a_bar_for_each_of_several_searches(monkeypatch: pytest.
 
 def test_quiet_observers_say_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with observers(quiet=True) as all_of_them:
-        all_of_them.started(FOLDER)
+        all_of_them.on_start(FOLDER)
         watch(all_of_them.of("seed 1"))
-        all_of_them.note("nothing")
+        all_of_them.on_note("nothing")
     assert capsys.readouterr() == ("", "")
+
+
+class Hearing:
+    """Has no more than two of the methods, and no base."""
+
+    def __init__(self) -> None:
+        self.heard: list[object] = []
+
+    def on_epoch(self, record: Metrics) -> None:
+        self.heard.append(record["epoch"])
+
+    def on_fail(self, error: BaseException) -> None:
+        self.heard.append(error)
+
+
+def test_a_callback_hears_what_it_has_a_method_for() -> None:
+    few, silent = Hearing(), Silent()
+    watch_with = Callbacks([few, silent])
+    watch_with.on_start(FOLDER, 2, 0)
+    watch_with.on_epoch(FIRST)
+    watch_with.on_note("nobody has a method for it")
+    watch_with.on_finish({"epochs": 2})
+    assert few.heard == [1]
+    assert silent.folder == FOLDER
+
+
+def test_an_object_without_the_methods_is_no_callback() -> None:
+    with pytest.raises(TypeError, match=r"`callbacks\[1\]` \(=3\) must have at least one of on_loading, on_start"):
+        Callbacks([Hearing(), 3])
+
+
+def raising(callbacks: Callbacks, error: BaseException) -> None:
+    with callbacks.hearing_failures():
+        raise error
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_failures_are_heard_of_once_a_search_has_begun(begun: bool) -> None:
+    hearing, error = Hearing(), KeyboardInterrupt("stopped")
+    callbacks = Callbacks([hearing])
+    if begun:
+        callbacks.on_start(FOLDER, 2, 0)
+    with pytest.raises(KeyboardInterrupt, match="stopped"):
+        raising(callbacks, error)
+    assert hearing.heard == [error] * begun

@@ -23,7 +23,16 @@ class Killed(BaseException):
 
 
 def begin(run: RunFolder) -> None:
-    run.begin(spec="digits", seed=711, device="cpu", command=["symdsl", "search"], dataset="abc", now=NOW)
+    run.begin(
+        spec="digits",
+        objective="laplace",
+        epochs=2,
+        seed=711,
+        device="cpu",
+        command=["symdsl", "search"],
+        dataset="abc",
+        now=NOW,
+    )
 
 
 def result() -> dict:
@@ -280,7 +289,7 @@ import os, sys
 from datetime import UTC, datetime
 from symdsl.runs import RunFolder
 run = RunFolder.create(sys.argv[1])
-run.begin(spec="s", seed=1, device="cpu", command=[], dataset="d", now=datetime.now(UTC))
+run.begin(spec="s", objective="map", epochs=2, seed=1, device="cpu", command=[], dataset="d", now=datetime.now(UTC))
 print("locked", flush=True)
 sys.stdin.read()
 os.kill(os.getpid(), 9)
@@ -419,6 +428,8 @@ def test_begin_tells_how_to_repeat_the_run(run):
         "schema": 1,
         "status": "running",
         "spec": "digits",
+        "objective": "laplace",
+        "epochs": 2,
         "profile": None,
         "seed": 711,
         "device": "cpu",

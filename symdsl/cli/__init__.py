@@ -13,7 +13,7 @@ _IN_THE_ORDER_OF_THE_WORK = {
     **dict.fromkeys(("new", "check", "fmt", "explain"), "specs"),
     **dict.fromkeys(("data", "compile"), "networks"),
     **dict.fromkeys(("search", "map"), "learning"),
-    **dict.fromkeys(("show", "eval"), "runs"),
+    **dict.fromkeys(("runs", "show", "report", "eval"), "runs"),
     "lsp": "specs",
 }
 """The module of each command, which is imported when the command is asked for."""

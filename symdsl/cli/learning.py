@@ -18,7 +18,7 @@ from symdsl.cli.options import PATH, device_option, json_option, seed_numbers, s
 from symdsl.cli.runs import run_view
 from symdsl.cli.terminal import INTERRUPTED, deliver, fail
 from symdsl.diagnostics import RunError
-from symdsl.progress import Observers, Silent, observer, observers
+from symdsl.progress import Callback, Observers, Silent, observer, observers
 
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
@@ -39,6 +39,7 @@ class _Request:
     seed: int | None
     seeds: int | tuple[int, ...] | None
     jobs: int | None
+    logs: tuple[str, ...]
     quiet: bool
     as_json: bool
 
@@ -76,10 +77,19 @@ class _Request:
         last = max((one.number for one in self.settings.values()), default=0)
         return {**self.settings, "search.seed": Override.parse(f"search.seed={self.seed}", last + 1)}
 
+    def loggers(self) -> list[Callback]:
+        """A logger for each `--log`, of which each counts once."""
+        if not self.logs:
+            return []
+        from symdsl.runner.loggers import LOGGERS
+
+        return [LOGGERS[name]() for name in dict.fromkeys(self.logs)]
+
     def resumption(self, command: str, folder: Path) -> str:
         """The command that goes on with an interrupted run."""
         device = ["--device", self.device] if self.device != "auto" else []
-        return shlex.join(["symdsl", command, *device, "--resume", str(folder)])
+        logs = [word for name in self.logs for word in ("--log", name)]
+        return shlex.join(["symdsl", command, *device, *logs, "--resume", str(folder)])
 
 
 def _search_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -104,6 +114,13 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
             help="Run with N seeds, counted up from the spec's, or with those listed, and compare what they learn.",
         ),
         click.option("--jobs", type=click.IntRange(1), help="How many of the seeds to run at a time; by default one."),
+        click.option(
+            "--log",
+            "logs",
+            multiple=True,
+            type=click.Choice(["csv", "tensorboard"]),
+            help="Also write metrics.csv, or event files of TensorBoard, into the run folder. Can be repeated.",
+        ),
         click.option("--quiet", is_flag=True, help="No progress and no warnings; only the result, and errors."),
         json_option,
     )
@@ -140,6 +157,7 @@ def _search(command: str, request: _Request) -> None:
         return
     from symdsl import runner
 
+    loggers = request.loggers()
     with _ending_gently(), observer(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
         result = runner.search(
             spec,
@@ -147,7 +165,7 @@ def _search(command: str, request: _Request) -> None:
             out=request.out,
             resume=request.resume,
             objective=_OBJECTIVES[command],
-            observer=watcher,
+            callbacks=[watcher, *loggers],
             weights_from=request.weights_from,
         )
     _show_result(result.folder, request.as_json)
@@ -157,6 +175,7 @@ def _search_seeds(command: str, request: _Request, spec: Spec | None) -> None:
     from symdsl import runner
     from symdsl.runs.seeds import PICTURE
 
+    request.loggers()  # so that one that cannot be had is named at once
     with _ending_gently(), observers(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
         result = runner.search_seeds(
             spec,
@@ -167,6 +186,7 @@ def _search_seeds(command: str, request: _Request, spec: Spec | None) -> None:
             objective=_OBJECTIVES[command],
             jobs=request.jobs or 1,
             watch=watcher,
+            callbacks=lambda seed: request.loggers(),
         )
     deliver(run_view(result.folder, "json" if request.as_json else "table"), "table", None)
     if not request.as_json:
@@ -187,11 +207,11 @@ def _telling_the_way_on(watcher: Silent | Observers, command: str, request: _Req
     except KeyboardInterrupt:
         if watcher.folder is None:
             raise
-        watcher.note(f"interrupted; go on with: {request.resumption(command, watcher.folder)}")
+        watcher.on_note(f"interrupted; go on with: {request.resumption(command, watcher.folder)}")
         sys.exit(INTERRUPTED)
     except RunError:
         if watcher.folder is not None:
-            watcher.note(f"failed; when mended, go on with: {request.resumption(command, watcher.folder)}")
+            watcher.on_note(f"failed; when mended, go on with: {request.resumption(command, watcher.folder)}")
         raise
 
 

@@ -1,4 +1,4 @@
-"""The commands about a run that is there: `show` and `eval`."""
+"""The commands about runs that are there: `runs`, `show`, `report` and `eval`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import rich_click as click
 
 from symdsl.cli.options import PATH, device_option, json_option, settings_of_data
 from symdsl.cli.terminal import deliver
-from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, json_bytes
+from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, json_bytes, runs_bytes
 
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
@@ -22,6 +22,42 @@ if TYPE_CHECKING:
 def show(run: Path, emit: str, output: Path | None) -> None:
     """Show the layer table of a run or of several seeds, or draw its picture."""
     deliver(run_view(run, emit), emit, output)
+
+
+@click.command()
+@click.argument("folder", type=PATH, default="runs", metavar="[DIR]")
+@json_option
+def runs(folder: Path, as_json: bool) -> None:
+    """List the runs below DIR, by default `runs`: status, spec, seed, metrics, time, and which can be resumed."""
+    from symdsl.runs.listing import listed
+
+    found = [one.content() for one in listed(folder)]
+    if as_json:
+        click.echo(json_bytes(found), nl=False)
+    elif found:
+        click.echo(runs_bytes(found), nl=False)
+    else:
+        click.echo(f"no runs in {folder}", err=True)
+
+
+@click.command()
+@click.argument("runs", type=PATH, nargs=-1, required=True, metavar="RUN...")
+@click.option(
+    "-o", "--output", type=PATH, default="report.html", show_default=True, help="Write the page to this file."
+)
+@click.option("--open", "opened", is_flag=True, help="Open the page when it is written.")
+def report(runs: tuple[Path, ...], output: Path, opened: bool) -> None:
+    """Write one HTML page about a run, or about several side by side; it needs no network to be read.
+
+    A RUN may be the folder of several seeds, which stands for all of them.
+    """
+    from symdsl.report import report_html
+    from symdsl.runs import write_atomic
+
+    write_atomic(output, report_html(runs).encode())
+    click.echo(f"report: {output}")
+    if opened:
+        click.launch(str(output))
 
 
 @click.command()

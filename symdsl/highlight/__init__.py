@@ -18,6 +18,23 @@ def html(text: str) -> str:
     return highlight(text, SymLexer(), HtmlFormatter(noclasses=True, prestyles=_FRAME))
 
 
+def classes_html(text: str) -> str:
+    """A spec as HTML whose colours are those of a style sheet that `classes_css` gives."""
+    from pygments import highlight
+    from pygments.formatters import HtmlFormatter
+
+    from symdsl.highlight.lexer import SymLexer
+
+    return highlight(text, SymLexer(), HtmlFormatter())
+
+
+def classes_css(style: str) -> str:
+    """The style sheet of one of Pygments' styles, for what `classes_html` gives."""
+    from pygments.formatters import HtmlFormatter
+
+    return str(HtmlFormatter(style=style).get_style_defs(".highlight"))
+
+
 def ansi(text: str) -> str:
     """A spec with the escape codes of a terminal; without them it is the same text."""
     from pygments import highlight

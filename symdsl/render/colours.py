@@ -33,5 +33,11 @@ def ink_on(rgb: str) -> str:
     return INK if lightness(rgb) > 55 else PAPER
 
 
+def mixed(rgb: str, other: str, share: float) -> str:
+    """A colour with a share, from 0 to 1, of another one in it."""
+    channels = ((int(rgb[start : start + 2], 16), int(other[start : start + 2], 16)) for start in (1, 3, 5))
+    return "#" + "".join(f"{round(one + share * (two - one)):02x}" for one, two in channels)
+
+
 def _linear(value: float) -> float:
     return value / 12.92 if value <= 0.04045 else float(((value + 0.055) / 1.055) ** 2.4)

@@ -23,7 +23,7 @@ KEPT_SHARE = 0.01
 def describe_run(trainer: Trainer, dataset: Dataset, laplace: Laplace) -> dict[str, Any]:
     """Final metrics and the layer table (table 4 of Layer-wise Equivariances, 2023).
 
-    The test examples are looked at here and nowhere else.
+    The test examples are looked at when the result is written, and never before.
 
     Args:
         trainer: the trainer, done.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -21,9 +21,11 @@ from symdsl import lowering, render, runs
 from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import content_hash, to_json
-from symdsl.progress import Silent
+from symdsl.progress import Callbacks
 from symdsl.runner.advice import diagnosis
 from symdsl.runner.device import describe, resolve_device
+from symdsl.runner.metrics import outputs_of
+from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import describe_run
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
 from symdsl.runner.start import begin, stated_start
@@ -31,6 +33,7 @@ from symdsl.runner.structure import FINAL, Structure, laplace_at
 from symdsl.runner.training import EpochMetrics, Trainer
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import GRAPH, SPEC, WEIGHTS
+from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.spec import Spec, parse
 
 Objective = Literal["laplace", "map"]
@@ -81,7 +84,7 @@ def search(
     resume: str | Path | None = None,
     seed: int | None = None,
     objective: Objective = "laplace",
-    observer: Silent | None = None,
+    callbacks: Sequence[object] = (),
     weights_from: str | Path | None = None,
 ) -> Result:
     """Trains a spec's network, learns its priors by the Laplace evidence, and writes the run folder.
@@ -94,12 +97,13 @@ def search(
             what was lost or damaged since is written again.
         seed: replaces the spec's own.
         objective: `laplace` learns the priors; `map` leaves them, the baseline.
-        observer: is told of every epoch.
+        callbacks: objects with some of the methods of `symdsl.Callback`, which hear of every epoch.
         weights_from: folder of a run, finished or not, of a network with the same parameters: a new run starts from its
             weights, and from nothing else of it.
 
     Raises:
         ValueError: there is neither a spec nor a run to resume, or arguments exclude each other.
+        TypeError: a callback has none of those methods.
         RunError: data, device or folder cannot be used; one line says what to do.
         NumericalError: the numbers went wrong twice.
         KeyboardInterrupt: after the run folder was left in a state that `resume` takes up.
@@ -112,15 +116,16 @@ def search(
         raise ValueError("`spec` can be left out only to resume a run with its own seed")
     if spec is not None and seed is not None:
         spec = attrs.evolve(parse(spec.text(), {"search.seed": seed}, source=spec.name), profile=spec.profile)
+    heard = Callbacks(callbacks)
     target = resolve_device(device)
     spec = spec_to_resume(RunFolder.view(resume), spec) if resume is not None else spec
     assert spec is not None, "a spec or a run to resume is given"
     weights = None if weights_from is None else Weights.of(weights_from)
-    watcher, started = observer or Silent(), time.perf_counter()
-    dataset = data_room.load(spec, watch=watcher.loading)
+    started = time.perf_counter()
+    dataset = data_room.load(spec, watch=heard.on_loading)
     loading = time.perf_counter() - started
-    with _open(spec, out, resume) as folder, _status_kept(folder):
-        run = _Run(spec, dataset, target, folder, objective, watcher, loading)
+    with _open(spec, out, resume) as folder, heard.hearing_failures(), _status_kept(folder):
+        run = _Run(spec, dataset, target, folder, objective, heard, loading)
         run.prepare(resume is not None, weights)
         return run.finish()
 
@@ -163,11 +168,11 @@ class _Run:
         device: torch.device,
         folder: RunFolder,
         objective: Objective,
-        observer: Silent,
+        callbacks: Callbacks,
         loading: float,
     ) -> None:
         self.spec, self.dataset, self.device = spec, dataset, device
-        self.folder, self.objective, self.observer = folder, objective, observer
+        self.folder, self.objective, self.callbacks = folder, objective, callbacks
         self.seconds = {"loading": loading, "training": 0.0, "evidence": 0.0}
         self._losses: list[float] = []
         self.retried = False
@@ -176,21 +181,23 @@ class _Run:
         net = lowering.compile(spec, seed).to(device)
         start = begin(net, spec.facts) if objective == "laplace" else stated_start(spec.facts)
         self.trainer = Trainer(net, spec.facts, dataset, seed, start.precisions)
-        self.structure = Structure(self.trainer, start.learned, self.observer.note)
+        self.structure = Structure(self.trainer, start.learned, self.callbacks.on_note)
 
     def prepare(self, resumed: bool, weights: Weights | None = None) -> None:
         """Writes what is known before the first epoch, or takes up the last checkpoint."""
         notes = self._restore() if resumed else self._begin(weights)
-        self.observer.started(self.folder.path, self.spec.facts.search.epochs, self.trainer.epoch)
+        self.callbacks.on_start(self.folder.path, self.spec.facts.search.epochs, self.trainer.epoch)
         for note in (*notes, self.dataset.room.reason):
             if note:
-                self.observer.note(note)
+                self.callbacks.on_note(note)
 
     def _begin(self, weights: Weights | None) -> list[str]:
         if weights is not None:
             weights.give_to(self.trainer.net)
         self.folder.begin(
             spec=self.spec.name,
+            objective=self.objective,
+            epochs=self.spec.facts.search.epochs,
             seed=self.trainer.seed,
             device=describe(self.device),
             command=sys.argv,
@@ -244,7 +251,7 @@ class _Run:
                 self._retry(error)
         content = self._result()
         self._write_result(content)
-        self.observer.finished(content)
+        self.callbacks.on_finish(content)
         return Result(content, self.folder.path, self.spec)
 
     def _epoch(self) -> None:
@@ -264,14 +271,14 @@ class _Run:
         self._remark(metrics.fit)
         self.folder.append_metrics(record)
         self._save_in_turn()
-        self.observer.epoch(record)
+        self.callbacks.on_epoch(record)
 
     def _remark(self, fit: float) -> None:
         """Say once if the network does not learn, early in the run."""
         epoch = self.trainer.epoch
         if epoch == max(_PATIENCE, self.spec.facts.search.epochs // 10) and fit < _GUESSING:
             cause = diagnosis(self.trainer, self._losses)
-            self.observer.note(f"after {epoch} epochs the network does no better than guess: {cause}")
+            self.callbacks.on_note(f"after {epoch} epochs the network does no better than guess: {cause}")
 
     def _figures(self, metrics: EpochMetrics) -> dict[str, Any]:
         """Metrics of an epoch: R² in place of the accuracy for a regression, whose `nll` is in the targets' units."""
@@ -288,7 +295,7 @@ class _Run:
         self._take_up(*self.folder.load_checkpoint())
         self.retried = True
         self.trainer.step_size /= 2
-        self.observer.note(f"{error}; going on from epoch {self.trainer.epoch} at half the learning rate")
+        self.callbacks.on_note(f"{error}; going on from epoch {self.trainer.epoch} at half the learning rate")
 
     @contextlib.contextmanager
     def _timed(self, phase: str) -> Iterator[None]:
@@ -329,10 +336,16 @@ class _Run:
         }
         return head | describe_run(self.trainer, self.dataset, laplace)
 
+    def _predictions(self) -> bytes:
+        self.trainer.net.eval()
+        outputs = outputs_of(self.trainer.net, self.dataset.test.x)
+        return predictions_of(outputs, self.dataset.test, self.dataset.preprocessing).to_bytes()
+
     def _write_result(self, content: dict[str, Any]) -> None:
         weights = {key: parameter.detach().cpu() for key, parameter in self.trainer.parameters.items()}
         self.folder.write_bytes(WEIGHTS, save_tensors(weights))
-        self.folder.seal(WEIGHTS)
+        self.folder.write_bytes(PREDICTIONS, self._predictions())
+        self.folder.seal(WEIGHTS, PREDICTIONS)
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
         self.folder.write_text("learned.sym", self.spec.pruned(kept))
         self.folder.write_json("result.json", content)

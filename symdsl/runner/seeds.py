@@ -15,7 +15,7 @@ import attrs
 from symdsl import render, runs
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import content_hash
-from symdsl.progress import Observers, Silent
+from symdsl.progress import Callbacks, Observers
 from symdsl.runner.searching import Objective
 from symdsl.runner.tasks import Children, Task, side_by_side
 from symdsl.runs import SeedsFolder
@@ -51,6 +51,10 @@ class SeedsResult:
         return render.mean_architecture(self.spec.graph(), self.content, "svg").decode()
 
 
+def _no_callbacks(seed: int) -> Sequence[object]:
+    return ()
+
+
 def search_seeds(
     spec: Spec | None = None,
     seeds: int | Sequence[int] | None = None,
@@ -60,6 +64,7 @@ def search_seeds(
     objective: Objective = "laplace",
     jobs: int = 1,
     watch: Observers | None = None,
+    callbacks: Callable[[int], Sequence[object]] = _no_callbacks,
 ) -> SeedsResult:
     """Runs a search with several seeds, each in a run folder of its own below one folder.
 
@@ -73,7 +78,8 @@ def search_seeds(
         resume: the folder of an earlier such search, to go on with what is not finished, and with seeds it lacks.
         objective: `laplace` learns the priors; `map` leaves them, the baseline.
         jobs: how many seeds at a time; more than one run in processes of their own.
-        watch: is told of every seed's every epoch.
+        watch: shows how all seeds go.
+        callbacks: gives those of one seed's search, from its number; see `search`.
 
     Raises:
         ValueError: seeds or jobs make no sense.
@@ -87,11 +93,11 @@ def search_seeds(
     usual = () if resume else range(spec.facts.search.seed, spec.facts.search.seed + USUAL_SEEDS)
     numbers = usual if seeds is None else numbered(seeds, spec.facts.search.seed)
     with _opened(spec, tuple(numbers), out, resume, objective) as folder, watch or Observers() as watcher:
-        watcher.started(folder.path)
+        watcher.on_start(folder.path)
         finished = folder.finished()
         tasks = [_task(folder, one, spec, device, objective) for one in folder.seeds if one not in finished]
         try:
-            _Seeds(folder, watcher).run(tasks, jobs)
+            _Seeds(folder, watcher, callbacks).run(tasks, jobs)
         finally:
             content = _written(folder, spec)
         return SeedsResult(content, folder.path, spec)
@@ -156,6 +162,7 @@ class _Seeds:
 
     folder: SeedsFolder
     watcher: Observers
+    callbacks: Callable[[int], Sequence[object]]
     _noting: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def run(self, tasks: Sequence[Task], jobs: int) -> None:
@@ -166,13 +173,13 @@ class _Seeds:
         for task in tasks:
             self._one(task, Task.run)
 
-    def _one(self, task: Task, way: Callable[[Task, Silent], None]) -> None:
+    def _one(self, task: Task, way: Callable[[Task, object], None]) -> None:
         with self.watcher.of(f"seed {task.seed}") as observer:
             try:
-                way(task, observer)
+                way(task, Callbacks([observer, *self.callbacks(task.seed)]))
             except (RunError, NumericalError) as error:
                 self._note(task.seed, "failed", str(error))
-                self.watcher.note(f"seed {task.seed} failed: {error}")
+                self.watcher.on_note(f"seed {task.seed} failed: {error}")
             except KeyboardInterrupt:
                 self._note(task.seed, "interrupted")
                 raise

@@ -10,11 +10,12 @@ from typing import Any
 import attrs
 import torch
 
-from symdsl.analysis.facts import Objective
+from symdsl.analysis.facts import Facts, Objective
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, laplace_of, parse_fisher
 from symdsl.evidence.prior_updates import mackay_step
 from symdsl.graph.cost import evidence_interval
+from symdsl.runner.start import layer_records
 from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
 
 FEW_EXAMPLES = 1 << 14
@@ -74,7 +75,9 @@ def laplace_at(trainer: Trainer, estimator: Estimator, index: torch.Tensor | Non
     try:
         found = estimate(trainer.net, x, y, trainer.likelihood, estimator.fisher, generator, curvature)
         scaled = found.scaled_to(len(train))
-        return laplace_of(trainer.net, scaled, trainer.likelihood, trainer.precisions, trainer.noise)
+        laplace = laplace_of(trainer.net, scaled, trainer.likelihood, trainer.precisions, trainer.noise)
+        laplace.effective_parameters()  # decomposes the curvature, which may fail
+        return laplace
     except NumericalError as error:
         raise NumericalError(f"{error}, after epoch {trainer.epoch}") from None
 
@@ -133,6 +136,7 @@ class Structure:
             "neg_log_evidence_per_example": -laplace.log_evidence() / laplace.examples,
             "precisions": dict(self.trainer.precisions),
             "effective": laplace.effective_parameters(),
+            "shares": layer_shares(self.trainer.facts, laplace.effective_parameters()),
             "noise": self.trainer.noise,
             "switched_off": pruned,
         }
@@ -216,3 +220,11 @@ def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]
     sums = {path: math.fsum(effective[key] for key in tensors_of(f"{layer}.{path}", effective)) for path in paths}
     total = math.fsum(sums.values())
     return {path: value / total if total > 0 else 0.0 for path, value in sums.items()}
+
+
+def layer_shares(facts: Facts, effective: Mapping[str, float]) -> dict[str, dict[str, float]]:
+    """Return the relative effective number of every candidate, by layer and candidate; see `path_shares`."""
+    return {
+        layer.name: path_shares(layer.name, [one.name for one in layer.candidates], effective)
+        for layer in layer_records(facts)
+    }

@@ -19,7 +19,7 @@ import attrs
 
 from symdsl.analysis.profiles import Change, Profile
 from symdsl.diagnostics import RunError
-from symdsl.progress import Metrics, Silent
+from symdsl.progress import Callback, Callbacks, Metrics
 from symdsl.runner.searching import Objective, search
 from symdsl.spec import parse
 
@@ -63,12 +63,12 @@ class Task:
     resumed: bool
     profile: Profile | None = attrs.field(default=None, converter=_profile)
 
-    def run(self, observer: Silent) -> None:
+    def run(self, callback: object) -> None:
         """Searches; raises what `search` raises."""
         parsed = parse(self.text, {"search.seed": self.seed})
         spec = attrs.evolve(parsed, name=self.name, profile=self.profile)
         out, resume = (None, self.folder) if self.resumed else (self.folder, None)
-        search(spec, self.device, out, resume, objective=self.objective, observer=observer)
+        search(spec, self.device, out, resume, objective=self.objective, callbacks=[callback])
 
 
 class Children:
@@ -87,13 +87,18 @@ class Children:
         self._starting = threading.Lock()
         self._ended = False
 
-    def run(self, task: Task, observer: Silent) -> None:
+    def run(self, task: Task, callback: object) -> None:
         """Runs one task to its end.
 
         Raises:
             RunError: it failed.
             KeyboardInterrupt: it was interrupted.
         """
+        heard = Callbacks([callback])
+        with heard.hearing_failures():
+            self._run(task, heard)
+
+    def _run(self, task: Task, heard: Callbacks) -> None:
         reason = ""
         with self._started() as process:
             assert process.stdin is not None, "it is a pipe"
@@ -101,7 +106,7 @@ class Children:
             with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
                 json.dump({"task": attrs.asdict(task), "command": sys.argv}, pipe)
             for line in process.stdout:
-                reason = _told(json.loads(line), observer) or reason
+                reason = _told(json.loads(line), heard) or reason
         with self._starting:
             self._running.discard(process)
         if process.returncode in (INTERRUPTED, -signal.SIGTERM):
@@ -147,33 +152,35 @@ def side_by_side(works: Sequence[Callable[[], Found]], jobs: int, children: Chil
             raise
 
 
-class Reporting(Silent):
+class Reporting(Callback):
     """Tells the process that started this one what happens, a line of JSON each."""
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""
-        super().__init__()
         self._stream = stream
         self._told_at = 0.0
 
-    def loading(self, what: str, done: int, total: int) -> None:
+    def on_loading(self, what: str, done: int, total: int) -> None:
         """Report how far the data are, a few times a second."""
         if time.monotonic() - self._told_at >= _PAUSE:
             self._told_at = time.monotonic()
             self._tell("loading", [what, done, total])
 
-    def started(self, folder: Path, epochs: int, resumed_from: int) -> None:
+    def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
         """Report the beginning."""
-        super().started(folder, epochs, resumed_from)
-        self._tell("started", [str(folder), epochs, resumed_from])
+        self._tell("start", [str(folder), epochs, resumed_from])
 
-    def epoch(self, metrics: Metrics) -> None:
+    def on_epoch(self, record: Metrics) -> None:
         """Report an epoch."""
-        self._tell("epoch", metrics)
+        self._tell("epoch", record)
 
-    def note(self, text: str) -> None:
+    def on_note(self, text: str) -> None:
         """Report a line."""
         self._tell("note", text)
+
+    def on_finish(self, result: Metrics) -> None:
+        """Report the result."""
+        self._tell("finish", result)
 
     def failed(self, reason: str) -> None:
         """Report why the search cannot go on."""
@@ -186,19 +193,21 @@ class Reporting(Silent):
             raise KeyboardInterrupt from None  # nobody waits for this search any more
 
 
-def _told(report: Mapping[str, Any], observer: Silent) -> str:
+def _told(report: Mapping[str, Any], callbacks: Callbacks) -> str:
     """Hands a report on; returns the reason of a failure."""
     ((what, content),) = report.items()
     match what:
         case "loading":
-            observer.loading(*content)
-        case "started":
+            callbacks.on_loading(*content)
+        case "start":
             folder, epochs, resumed_from = content
-            observer.started(Path(folder), epochs, resumed_from)
+            callbacks.on_start(Path(folder), epochs, resumed_from)
         case "epoch":
-            observer.epoch(content)
+            callbacks.on_epoch(content)
         case "note":
-            observer.note(content)
+            callbacks.on_note(content)
+        case "finish":
+            callbacks.on_finish(content)
         case "failed":
             return str(content)
     return ""

@@ -226,6 +226,8 @@ class RunFolder:
         self,
         *,
         spec: str,
+        objective: str,
+        epochs: int,
         seed: int,
         device: str,
         command: Sequence[str],
@@ -239,6 +241,8 @@ class RunFolder:
 
         Args:
             spec: name of the spec.
+            objective: `laplace` or `map`.
+            epochs: how many it is to have.
             seed: the seed of the run.
             device: what it runs on.
             command: the command line, or the call, that started it.
@@ -253,6 +257,8 @@ class RunFolder:
         """
         told = {
             "spec": spec,
+            "objective": objective,
+            "epochs": epochs,
             "profile": profile,
             "seed": seed,
             "device": device,
@@ -281,6 +287,17 @@ class RunFolder:
         info = read_json(self.path / RUN)
         check_status(self.path / RUN, info)
         return info
+
+    @property
+    def present_status(self) -> Status:
+        """As `status`, but `interrupted` where the process died without a word."""
+        status = self.status
+        return "interrupted" if status == "running" and not in_use(self.path) else status
+
+    @property
+    def resumable(self) -> bool:
+        """Whether the run did not finish, is not going on, and left a checkpoint to go on from."""
+        return self.present_status in ("interrupted", "failed") and not in_use(self.path) and has_checkpoint(self.path)
 
     @property
     def status(self) -> Status:
@@ -422,9 +439,14 @@ def _refuse_used(folder: Path) -> None:
 
 def _way_on(folder: Path) -> str:
     """What to do about a run that did not finish."""
-    if any((folder / name).exists() for name in checkpoint.STATES):
+    if has_checkpoint(folder):
         return f"`--resume {folder}` continues it"
     return "it left no checkpoint to continue from, the folder can be deleted"
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Whether a run left a checkpoint, whole or not."""
+    return any((folder / name).exists() for name in checkpoint.STATES)
 
 
 def locked(folder: Path) -> IO[bytes]:

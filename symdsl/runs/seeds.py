@@ -13,7 +13,7 @@ import attrs
 
 from symdsl.diagnostics import RunError
 from symdsl.runs.files import SCHEMA, checksum, finite, names_the_file, read, read_json, write_atomic
-from symdsl.runs.folder import LOCK, RUN, SEEDS, SPEC, RunFolder, in_use, locked
+from symdsl.runs.folder import LOCK, RUN, SEEDS, SPEC, RunFolder, locked
 from symdsl.runs.schema import Status
 from symdsl.runs.summary import summary
 
@@ -193,6 +193,5 @@ class SeedsFolder:
         """The seed as its run folder describes it; what is no longer going on but says so was cut off."""
         if not self.has_begun(seed):
             return seed
-        info = RunFolder.view(self.run(seed)).read_info()
-        cut_off = info["status"] == "running" and not in_use(self.run(seed))
-        return Seed(seed.seed, "interrupted" if cut_off else info["status"], info.get("reason"))
+        run = RunFolder.view(self.run(seed))
+        return Seed(seed.seed, run.present_status, run.read_info().get("reason"))

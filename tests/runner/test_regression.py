@@ -13,7 +13,7 @@ from symdsl.data import Preprocessing
 from symdsl.data.preprocessing import Statistics
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import Gaussian
-from symdsl.progress import Silent
+from symdsl.progress import Callback
 from symdsl.runner.metrics import evaluate_outputs, explained, noise_std
 from symdsl.spec import parse
 from symdsl.views import RUN_VIEWS, SEEDS_VIEWS
@@ -35,18 +35,17 @@ search {{
 """
 
 
-class Listening(Silent):
+class Listening(Callback):
     def __init__(self):
-        super().__init__()
         self.notes, self.epochs, self.loaded = [], [], []
 
-    def note(self, text):
+    def on_note(self, text):
         self.notes.append(text)
 
-    def epoch(self, metrics):
+    def on_epoch(self, metrics):
         self.epochs.append(metrics)
 
-    def loading(self, what, done, total):
+    def on_loading(self, what, done, total):
         self.loaded.append(what)
 
 
@@ -72,7 +71,7 @@ def searched(tmp_path_factory):
     """A finished run on targets in units of a thousand."""
     folder = tmp_path_factory.mktemp("regression")
     path, watcher = saved(folder / "data.npz", scale=1000.0), Listening()
-    return runner.search(made(path), device="cpu", out=folder / "run", observer=watcher), folder, watcher
+    return runner.search(made(path), device="cpu", out=folder / "run", callbacks=[watcher]), folder, watcher
 
 
 def test_figures_are_in_the_units_of_the_targets(searched):
@@ -141,13 +140,13 @@ def test_loading_is_timed_and_part_of_the_total(searched):
 
 
 def test_loading_again_is_added_to_what_was_loaded_before(tmp_path, monkeypatch):
-    class Interrupting(Silent):
-        def epoch(self, metrics):
+    class Interrupting(Callback):
+        def on_epoch(self, metrics):
             raise KeyboardInterrupt
 
     spec = made(saved(tmp_path / "data.npz"), epochs=2)
     with pytest.raises(KeyboardInterrupt):
-        runner.search(spec, device="cpu", out=tmp_path / "run", observer=Interrupting())
+        runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[Interrupting()])
     state = json.loads((tmp_path / "run" / "checkpoint.json").read_text())["state"]
     result = runner.search(spec, device="cpu", resume=tmp_path / "run")
     assert result["wall_s"]["loading"] > state["seconds"]["loading"] > 0
@@ -208,7 +207,7 @@ def test_targets_that_are_too_large_are_said_to_be(tmp_path):
         runner.search(made(saved(tmp_path / "a.npz", 1e20), **plain), device="cpu", out=tmp_path / "a")
     watcher = Listening()
     spec = made(saved(tmp_path / "b.npz", 1e6), epochs=5, **plain)
-    runner.search(spec, device="cpu", out=tmp_path / "b", observer=watcher)
+    runner.search(spec, device="cpu", out=tmp_path / "b", callbacks=[watcher])
     (note,) = [note for note in watcher.notes if "no better than guess" in note]
     assert "the targets are of the order of" in note
     assert "lower" not in note
@@ -224,7 +223,7 @@ def test_standardized_targets_may_be_of_any_size(tmp_path):
 def test_advice_looks_at_what_the_steps_did(tmp_path, lr, words):
     watcher = Listening()
     spec = made(saved(tmp_path / "a.npz"), epochs=5, lr=lr)
-    runner.search(spec, device="cpu", out=tmp_path / "run", observer=watcher)
+    runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[watcher])
     (note,) = [note for note in watcher.notes if "no better than guess" in note]
     assert re.search(words, note)
 
@@ -233,7 +232,7 @@ def test_images_that_are_too_large_are_said_to_be(tmp_path):
     watcher = Listening()
     x = np.random.default_rng(0).normal(size=(200, 2, 3)) * 1e5
     spec = made(saved(tmp_path / "a.npz", x_train=x), epochs=5, **{"|> standardize |>": "|>"})
-    runner.search(spec, device="cpu", out=tmp_path / "run", observer=watcher)
+    runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[watcher])
     (note,) = [note for note in watcher.notes if "no better than guess" in note]
     assert "the images are of the order of 1e+05" in note
     assert note.endswith("write `|> standardize`")

@@ -30,7 +30,7 @@ def every_epoch(monkeypatch):
 def broken(small, tmp_path):
     """A run that was interrupted after its third epoch."""
     with pytest.raises(KeyboardInterrupt):
-        runner.search(small(), device="cpu", out=tmp_path / "run", observer=Interrupting(3))
+        runner.search(small(), device="cpu", out=tmp_path / "run", callbacks=[Interrupting(3)])
     return tmp_path / "run"
 
 
@@ -43,7 +43,7 @@ def finished(small, tmp_path):
 def resumed(run, spec=None, **options):
     """What is said while a run is resumed."""
     listening = Listening()
-    runner.search(spec, device="cpu", resume=run, observer=listening, **options)
+    runner.search(spec, device="cpu", resume=run, callbacks=[listening], **options)
     return listening.notes
 
 
@@ -145,7 +145,7 @@ def test_a_checkpoint_that_is_damaged_is_told(small, broken, tmp_path):
 def test_a_new_run_starts_from_the_weights_of_another(small, finished, tmp_path):
     listening = Listening()
     spec = small(search__epochs=2, search__seed=9)
-    new = runner.search(spec, device="cpu", out=tmp_path / "new", weights_from=finished, observer=listening).folder
+    new = runner.search(spec, device="cpu", out=tmp_path / "new", weights_from=finished, callbacks=[listening]).folder
     assert listening.notes[0] == f"starts from the weights of {finished}, after its epoch 4"
     info = json.loads((new / "run.json").read_text())
     assert (info["weights_from"], info["status"]) == (str(finished), "finished")
@@ -155,7 +155,7 @@ def test_a_new_run_starts_from_the_weights_of_another(small, finished, tmp_path)
 
 def test_the_first_checkpoint_of_a_new_run_has_the_weights_it_starts_from(small, finished, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        runner.search(small(), device="cpu", out=tmp_path / "new", weights_from=finished, observer=Interrupting(1))
+        runner.search(small(), device="cpu", out=tmp_path / "new", weights_from=finished, callbacks=[Interrupting(1)])
     (tmp_path / "new" / "checkpoint.json").unlink()  # what is left is the one before the first epoch
     state, content = RunFolder.view(tmp_path / "new").load_checkpoint()
     assert state["epoch"] == 0
@@ -164,9 +164,9 @@ def test_the_first_checkpoint_of_a_new_run_has_the_weights_it_starts_from(small,
 
 
 def test_a_run_from_weights_goes_on_like_an_uninterrupted_one(small, broken, tmp_path):
-    for folder, observer in (("whole", None), ("again", Interrupting(2))):
+    for folder, callbacks in (("whole", []), ("again", [Interrupting(2)])):
         try:
-            runner.search(small(), device="cpu", out=tmp_path / folder, weights_from=broken, observer=observer)
+            runner.search(small(), device="cpu", out=tmp_path / folder, weights_from=broken, callbacks=callbacks)
         except KeyboardInterrupt:
             assert folder == "again"
     assert resumed(tmp_path / "again") == []

@@ -7,38 +7,37 @@ from safetensors.torch import load_file
 
 from symdsl import data, runner
 from symdsl.diagnostics import NumericalError, RunError
-from symdsl.progress import Silent
+from symdsl.progress import Callback
 from symdsl.runner import searching
 from symdsl.runner.training import Trainer
 from symdsl.spec import parse
 
 FILES = {
     *("spec.sym", "run.json", "graph.json", "metrics.jsonl", "result.json", "learned.sym", "model.safetensors"),
+    "predictions.safetensors",
     *("checkpoint.json", "checkpoint.safetensors", "checkpoint.previous.json", "checkpoint.previous.safetensors"),
     *("architecture.dot", "architecture.svg", "architecture.png"),
 }
 
 
-class Interrupting(Silent):
+class Interrupting(Callback):
     """Presses Ctrl-C after an epoch."""
 
     def __init__(self, after):
-        super().__init__()
         self.after = after
 
-    def epoch(self, metrics):
+    def on_epoch(self, metrics):
         if metrics["epoch"] == self.after:
             raise KeyboardInterrupt
 
 
-class Listening(Silent):
+class Listening(Callback):
     """Keeps what it is told."""
 
     def __init__(self):
-        super().__init__()
         self.notes = []
 
-    def note(self, text):
+    def on_note(self, text):
         self.notes.append(text)
 
 
@@ -111,7 +110,7 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, afte
     spec = small(**settings)
     runner.search(spec, device="cpu", out=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        runner.search(spec, device="cpu", out=tmp_path / "broken", observer=Interrupting(after))
+        runner.search(spec, device="cpu", out=tmp_path / "broken", callbacks=[Interrupting(after)])
     assert read(tmp_path / "broken", "run.json")["status"] == "interrupted"
     runner.search(spec, device="cpu", resume=tmp_path / "broken")
     assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
@@ -122,7 +121,7 @@ def test_an_interrupted_run_is_augmented_like_an_uninterrupted_one(small, tmp_pa
     spec = parse(small().text().replace("|> standardize", "|> standardize |> augment(flip, shift = 1)"))
     runner.search(spec, device="cpu", out=tmp_path / "whole")
     with pytest.raises(KeyboardInterrupt):
-        runner.search(spec, device="cpu", out=tmp_path / "broken", observer=Interrupting(after))
+        runner.search(spec, device="cpu", out=tmp_path / "broken", callbacks=[Interrupting(after)])
     runner.search(spec, device="cpu", resume=tmp_path / "broken")
     assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
     runner.search(small(), device="cpu", out=tmp_path / "plain")
@@ -267,7 +266,7 @@ def test_a_full_disk_during_a_checkpoint_is_one_line_and_keeps_the_earlier_state
 
 def test_a_run_is_resumed_only_as_what_it_was(small, tmp_path):
     with pytest.raises(KeyboardInterrupt):
-        runner.search(small(), device="cpu", out=tmp_path / "run", observer=Interrupting(1))
+        runner.search(small(), device="cpu", out=tmp_path / "run", callbacks=[Interrupting(1)])
     with pytest.raises(RunError, match="was started from another spec"):
         runner.search(small(search__epochs=5), device="cpu", resume=tmp_path / "run")
     with pytest.raises(RunError, match="was started with `symdsl search`"):
@@ -281,7 +280,7 @@ def test_a_run_is_resumed_only_as_what_it_was(small, tmp_path):
 
 def test_changed_data_are_noticed_on_resume(small, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
-        runner.search(small(), device="cpu", out=tmp_path / "run", observer=Interrupting(1))
+        runner.search(small(), device="cpu", out=tmp_path / "run", callbacks=[Interrupting(1)])
     monkeypatch.setattr(data, "fingerprint", lambda dataset: "other")
     with pytest.raises(RunError, match="not those the run was started with"):
         runner.search(small(), device="cpu", resume=tmp_path / "run")
@@ -348,7 +347,7 @@ def test_memory_that_does_not_suffice_is_one_line(small, tmp_path, monkeypatch):
 def test_a_network_that_does_not_learn_is_remarked_on_once(small, tmp_path, rate, learns):
     listening = Listening()
     spec = small(search__epochs=12, search__optimizer=f"adam(lr = {rate})")
-    runner.search(spec, device="cpu", out=tmp_path, objective="map", observer=listening)
+    runner.search(spec, device="cpu", out=tmp_path, objective="map", callbacks=[listening])
     notes = [("after 5 epochs" in note, "raise `lr`" in note) for note in listening.notes]
     assert notes == [(True, True)] * (not learns)
 
@@ -361,8 +360,8 @@ def test_a_run_on_mapped_data_is_that_on_data_in_memory(small, tmp_path, monkeyp
     monkeypatch.setattr("symdsl.data.memory.free_memory", lambda: 5000)
     listening = Listening()
     with pytest.raises(KeyboardInterrupt):
-        runner.search(spec, device="cpu", out=tmp_path / "mapped", observer=Interrupting(2))
-    found = runner.search(spec, device="cpu", resume=tmp_path / "mapped", observer=listening)
+        runner.search(spec, device="cpu", out=tmp_path / "mapped", callbacks=[Interrupting(2)])
+    found = runner.search(spec, device="cpu", resume=tmp_path / "mapped", callbacks=[listening])
     assert timeless(found.folder) == timeless(expected.folder)
     assert any("are mapped from files without a name" in note for note in listening.notes)
     assert runner.evaluate(found.folder, device="cpu") == {

@@ -38,7 +38,7 @@ class Watching(Observers):
     def of(self, title):
         return Told(title, self)
 
-    def note(self, text):
+    def on_note(self, text):
         self.told.append(text)
 
 
@@ -47,10 +47,23 @@ class Told(Silent):
         super().__init__()
         self.title, self.watching = title, watching
 
-    def epoch(self, metrics):
+    def on_epoch(self, metrics):
         self.watching.told.append((self.title, metrics["epoch"]))
         if self.title == self.watching.stop_at:
             raise KeyboardInterrupt
+
+
+class Ends:
+    """Keeps how a seed's search ended."""
+
+    def __init__(self, seed, heard):
+        self.seed, self.heard = seed, heard
+
+    def on_finish(self, result):
+        self.heard.append((self.seed, "finished", result["seed"]))
+
+    def on_fail(self, error):
+        self.heard.append((self.seed, "failed", type(error)))
 
 
 @pytest.fixture
@@ -118,9 +131,17 @@ def test_a_seed_that_fails_stops_no_other_and_is_tried_again(quick, tmp_path, mo
 
 
 def test_an_interrupted_search_goes_on_where_it_was(quick, tmp_path):
-    whole = search_seeds(quick, [1, 2, 3], device="cpu", out=tmp_path / "whole")
+    whole, heard = search_seeds(quick, [1, 2, 3], device="cpu", out=tmp_path / "whole"), []
     with pytest.raises(KeyboardInterrupt):
-        search_seeds(quick, [1, 2, 3], device="cpu", out=tmp_path / "broken", watch=Watching("seed 2"))
+        search_seeds(
+            quick,
+            [1, 2, 3],
+            device="cpu",
+            out=tmp_path / "broken",
+            watch=Watching("seed 2"),
+            callbacks=lambda seed: [Ends(seed, heard)],
+        )
+    assert heard == [(1, "finished", 1), (2, "failed", KeyboardInterrupt)]
     states = [one["status"] for one in read(tmp_path / "broken", "seeds.json")["seeds"]]
     assert states == ["finished", "interrupted", "waiting"]
     watching = Watching()
@@ -141,7 +162,11 @@ def test_side_by_side_gives_the_same_runs_and_tells_what_failed(quick, tmp_path,
     many, watching = tmp_path / "many", Watching()
     with SeedsFolder.create(many, quick.name, quick.text(), "laplace", [7, 8]):
         (many / "seed-7").write_text("in the way")
-    found = search_seeds(quick, device="cpu", resume=many, jobs=2, watch=watching)
+    heard = []
+    found = search_seeds(
+        quick, device="cpu", resume=many, jobs=2, watch=watching, callbacks=lambda seed: [Ends(seed, heard)]
+    )
+    assert heard == [(8, "finished", 8)]  # seed 7 failed before it began
     assert [one["status"] for one in found["seeds"]] == ["failed", "finished"]
     assert f"{many / 'seed-7'}: is a file; give a folder" in found["seeds"][0]["reason"]
     assert [one for one in watching.told if one[0] == "seed 8"] == [("seed 8", 1), ("seed 8", 2)]

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from symdsl import runner
-from symdsl.progress import Silent
+from symdsl.progress import Callback
 from symdsl.spec import parse
 
 SPEC = """
@@ -29,10 +29,10 @@ search {
 """
 
 
-class Interrupting(Silent):
+class Interrupting(Callback):
     """Interrupts a run after its second epoch, as Ctrl-C would."""
 
-    def epoch(self, record):
+    def on_epoch(self, record):
         if record["epoch"] == 2:
             raise KeyboardInterrupt("stop")
 
@@ -71,7 +71,7 @@ def test_all_tensors_count_towards_a_candidates_effective_parameters(whole):
 def test_an_interrupted_search_ends_like_an_uninterrupted_one(whole, tmp_path):
     spec = parse(SPEC, source="sparse.sym")
     with pytest.raises(KeyboardInterrupt, match="stop"):
-        runner.search(spec, device="cpu", out=tmp_path / "run", observer=Interrupting())
+        runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[Interrupting()])
     runner.search(spec, device="cpu", resume=tmp_path / "run")
     assert timeless(tmp_path / "run") == timeless(whole.folder)
     tensors = (tmp_path / "run" / "model.safetensors").read_bytes()

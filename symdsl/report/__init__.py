@@ -1,0 +1,26 @@
+"""One HTML page about a run, or about several side by side, that needs nothing but itself to be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def report_html(paths: Sequence[Path]) -> str:
+    """The page about the runs in some folders: of one run all there is to see, of several a comparison.
+
+    It holds its charts, pictures and scripts, at most 6 MB for a run of usual size, and fetches nothing.
+
+    Args:
+        paths: run folders, or folders of several seeds, which stand for the runs in them.
+
+    Raises:
+        RunError: a folder holds no run, a file is damaged, or the packages of the extra `report` are missing.
+    """
+    from symdsl.report.comparison import comparison
+    from symdsl.report.page import page
+    from symdsl.report.reading import read_runs
+    from symdsl.report.single import single
+
+    runs = read_runs(paths)
+    return page(single(runs[0]) if len(runs) == 1 else comparison(runs))

@@ -1,0 +1,308 @@
+"""Charts as plain values that plotly.js draws, with colours for light and for dark pages."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from symdsl.render.colours import colour, lightness, mixed
+from symdsl.report.reading import EVIDENCE, Run, pruned_in
+from symdsl.report.scores import BINS, Reliability
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from symdsl.analysis.facts import Layer
+
+Pair = tuple[str, str]
+"""A colour on light pages and one on dark pages."""
+
+INK: Pair = ("#1a1a1a", "#e6e6e6")
+QUIET: Pair = ("#767676", "#9a9a9a")
+SURFACE: Pair = ("#ffffff", "#1d2127")
+SERIES: tuple[Pair, ...] = (
+    *(("#1f6feb", "#6cb0ff"), ("#c2410c", "#ffa05c"), ("#15803d", "#6fdc8c"), ("#8b3fd1", "#c79bff")),
+    *(("#b3261e", "#ff8f86"), ("#0e7490", "#5fd4ea"), ("#8a6d00", "#e3c34a"), ("#9d3370", "#f08cc0")),
+)
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+MOST_POINTS = 2000
+"""Points of a scatter plot, evenly over the examples where there are more."""
+
+MOST_CELLS = 40
+"""Classes up to which a confusion matrix is legible."""
+
+
+@attrs.frozen
+class Trace:
+    """One series of a chart.
+
+    Attributes:
+        content: a trace of plotly.js.
+        inks: its colours, by where they stand in it: `{"line.color": (light, dark)}`.
+    """
+
+    content: dict[str, Any]
+    inks: dict[str, Any] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Chart:
+    """A chart of a page.
+
+    Attributes:
+        title: what it shows.
+        traces: its series, first things first.
+        layout: of plotly.js, without colours.
+        height: in pixels.
+        note: a sentence below it.
+    """
+
+    title: str
+    traces: Sequence[Trace]
+    layout: dict[str, Any]
+    height: int = 300
+    note: str = ""
+
+    def content(self) -> dict[str, Any]:
+        """What the page's script draws."""
+        return {
+            "data": [one.content for one in self.traces],
+            "layout": self.layout | {"height": self.height},
+            "inks": [one.inks for one in self.traces],
+        }
+
+
+def on_dark(rgb: str) -> str:
+    """A colour that can be told from a dark page: itself, or one with white in it."""
+    return rgb if lightness(rgb) >= 45 else mixed(rgb, "#ffffff", (45 - lightness(rgb)) / 75)
+
+
+def kind_pair(kind: str) -> Pair:
+    """The colours of a kind of path."""
+    return colour(kind), on_dark(colour(kind))
+
+
+def curves(title: str, axis: str, lines: Sequence[tuple[str, Pair, str, Sequence[Any], Sequence[Any]]]) -> Chart:
+    """Lines over epochs.
+
+    Args:
+        title: of the chart.
+        axis: what the numbers are, with their unit.
+        lines: each a name, its colours, its dash, epochs and numbers.
+    """
+    traces = [
+        Trace(
+            {"type": "scatter", "mode": _mode(x), "name": name, "x": list(x), "y": list(y), "line": {"dash": dash}},
+            {"line.color": pair},
+        )
+        for name, pair, dash, x, y in lines
+    ]
+    return Chart(title, traces, _axes("epoch", axis) | {"hovermode": "x unified", "showlegend": len(lines) > 1})
+
+
+def series(records: Sequence[Mapping[str, Any]], key: str) -> tuple[list[int], list[float]]:
+    """Epochs and numbers of the records that have a number of this name."""
+    found = [(record["epoch"], record[key]) for record in records if record.get(key) is not None]
+    return [epoch for epoch, _ in found], [value for _, value in found]
+
+
+def shares(run: Run) -> Iterator[Chart]:
+    """For each layer that has a choice its candidates' shares by evidence step, with marks where one was pruned."""
+    steps = [record for record in run.evidence_steps if record.get("shares")]
+    for layer in run.layers if steps else ():
+        if len(layer.candidates) > 1:
+            yield _shares(layer, steps)
+
+
+def _shares(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
+    epochs = [record["epoch"] for record in steps]
+    traces = [
+        Trace(
+            {
+                "type": "scatter",
+                "mode": _mode(epochs),
+                "name": one.name,
+                "stackgroup": "shares",
+                "x": epochs,
+                "y": [record["shares"][layer.name][one.name] for record in steps],
+                "line": {"width": 1},
+                "hovertemplate": "%{y:.1%}",
+            },
+            {"fillcolor": kind_pair(one.kind), "line.color": SURFACE, "marker.color": kind_pair(one.kind)},
+        )
+        for one in layer.candidates
+    ]
+    layout = _axes("epoch", "share") | {"hovermode": "x unified", "showlegend": True} | _marks(layer, steps)
+    layout["yaxis"] |= {"tickformat": ".0%", "range": [0, 1]}
+    return Chart(layer.name, traces, layout, height=250)
+
+
+def _marks(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    pruned = [
+        (record["epoch"], path.removeprefix(f"{layer.name}."))
+        for record in steps
+        for path in pruned_in(record)
+        if path.startswith(f"{layer.name}.")
+    ]
+    line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "line": {"dash": "dot", "width": 1}}
+    text = {"yref": "paper", "y": 1, "yanchor": "bottom", "showarrow": False, "font": {"size": 10}}
+    return {
+        "shapes": [line | {"x0": epoch, "x1": epoch} for epoch, _ in pruned],
+        "annotations": [text | {"x": epoch, "text": f"{name} pruned"} for epoch, name in pruned],
+    }
+
+
+def precisions(run: Run) -> Iterator[Chart]:
+    """For each layer the prior precision of every parameter tensor by evidence step, on a log axis."""
+    steps = [record for record in run.evidence_steps if record.get("precisions")]
+    for layer in run.layers if steps else ():
+        yield _precisions(layer, steps)
+
+
+def _precisions(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
+    named = [
+        (f"{one.name} {tensor.name}", f"{layer.name}.{one.name}.{tensor.name}", kind_pair(one.kind), DASHES[number % 6])
+        for one in layer.candidates
+        for number, tensor in enumerate(one.tensors)
+    ]
+    traces = []
+    for name, key, pair, dash in [*named, ("bias", f"{layer.name}.bias", QUIET, "dot")]:
+        found = [(record["epoch"], record["precisions"].get(key)) for record in steps]
+        x, y = [epoch for epoch, _ in found], [value for _, value in found]
+        content = {"type": "scatter", "mode": _mode(x), "name": name, "x": x, "y": y, "line": {"dash": dash}}
+        traces.append(Trace(content | {"hovertemplate": "%{y:.3g}"}, {"line.color": pair}))
+    layout = _axes("epoch", "precision") | {"hovermode": "x unified", "showlegend": True}
+    layout["yaxis"] |= {"type": "log", "dtick": _decades(steps), "exponentformat": "power"}
+    return Chart(layer.name, traces, layout, height=280)
+
+
+def _decades(steps: Sequence[Mapping[str, Any]]) -> int:
+    """Decades between ticks, so that an axis has about six."""
+    found = [value for record in steps for value in record["precisions"].values() if value]
+    return max(1, math.ceil(math.log10(max(found) / min(found)) / 6)) if found else 1
+
+
+def confusion_chart(counts: NDArray[np.int64], names: Sequence[str]) -> Chart:
+    """How often each class, a row, was taken for each class; a cell's colour is its share of the row."""
+    import numpy as np
+
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    content = {
+        "type": "heatmap",
+        "x": list(names),
+        "y": list(names),
+        "z": np.sqrt(share).tolist(),  # so that rare mistakes are seen
+        "customdata": counts.tolist(),
+        "zmin": 0,
+        "zmax": 1,
+        "xgap": 1,
+        "ygap": 1,
+        "showscale": False,
+        "hovertemplate": "is %{y}, taken for %{x}: %{customdata}<extra></extra>",
+    }
+    if len(names) <= 12:
+        text = [[str(count) if count else "" for count in row] for row in counts.tolist()]
+        content |= {"text": text, "texttemplate": "%{text}"}
+    scales = [[[0, low], [1, high]] for low, high in zip(("#f1f3f5", "#262b32"), ("#1f6feb", "#3b82f6"), strict=True)]
+    layout = _axes("predicted class", "true class")
+    layout["xaxis"] |= {"type": "category", "constrain": "domain", "showgrid": False}
+    layout["yaxis"] |= {"type": "category", "autorange": "reversed", "scaleanchor": "x", "constrain": "domain"}
+    return Chart("Confusion matrix", [Trace(content, {"colorscale": scales})], layout, height=400)
+
+
+def reliability_chart(found: Reliability) -> Chart:
+    """Accuracy against confidence, and below how many examples have each confidence."""
+    centres = [(number + 0.5) / BINS for number in range(BINS)]
+    bar = {"type": "bar", "x": centres, "width": 1 / BINS}
+    accuracy = [None if math.isnan(value) else value for value in found.accuracy.tolist()]
+    hover = "confidence %{x:.0%}: %{y:.1%} right, of %{customdata}<extra></extra>"
+    counts = found.counts.tolist()
+    traces = [
+        Trace(
+            bar | {"name": "accuracy", "y": accuracy, "customdata": counts, "hovertemplate": hover},
+            {"marker.color": SERIES[0], "marker.line.color": SURFACE},
+        ),
+        Trace(
+            {"type": "scatter", "mode": "lines", "name": "calibrated", "x": [0, 1], "y": [0, 1], "hoverinfo": "skip"}
+            | {"line": {"dash": "dash", "width": 1.5}},
+            {"line.color": INK},
+        ),
+        Trace(
+            bar | {"name": "examples", "y": counts, "yaxis": "y2", "hovertemplate": "%{y} examples<extra></extra>"},
+            {"marker.color": QUIET},
+        ),
+    ]
+    layout = _axes("confidence", "accuracy") | {"showlegend": False}
+    layout["xaxis"] |= {"range": [0, 1], "tickformat": ".0%", "anchor": "y2"}
+    layout["yaxis"] |= {"range": [0, 1], "tickformat": ".0%", "domain": [0.34, 1]}
+    layout["yaxis2"] = {"title": {"text": "examples"}, "domain": [0, 0.24], "nticks": 3, "automargin": True}
+    return Chart("Reliability", traces, layout, height=400, note=f"ECE {found.ece:.4f}, over {BINS} bins.")
+
+
+def targets_chart(target: NDArray[Any], predicted: NDArray[Any]) -> Chart:
+    """Predicted against true targets of a regression, a colour for each of its targets."""
+    step = -(-len(target) // MOST_POINTS) or 1
+    low, high = float(min(target.min(), predicted.min())), float(max(target.max(), predicted.max()))
+    traces = [
+        Trace(
+            {
+                "type": "scatter",
+                "mode": "markers",
+                "name": f"target {number}",
+                "x": target[::step, number].tolist(),
+                "y": predicted[::step, number].tolist(),
+                "marker": {"size": 5, "opacity": 0.6},
+            },
+            {"marker.color": SERIES[number % len(SERIES)]},
+        )
+        for number in range(target.shape[1])
+    ]
+    line = {"type": "scatter", "mode": "lines", "name": "exact", "x": [low, high], "y": [low, high]}
+    traces.append(Trace(line | {"line": {"dash": "dash", "width": 1}, "hoverinfo": "skip"}, {"line.color": INK}))
+    return Chart("Predicted and true targets", traces, _axes("true", "predicted") | {"showlegend": True}, height=400)
+
+
+def time_chart(runs: Sequence[tuple[str, Mapping[str, float]]]) -> Chart:
+    """Seconds of each phase, a bar for each run, given by name and seconds by phase with `total`."""
+    phases = dict.fromkeys(phase for _, seconds in runs for phase in seconds if phase != "total")
+    traces = [
+        Trace(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": phase,
+                "y": [name for name, _ in runs],
+                "x": [seconds.get(phase, 0.0) for _, seconds in runs],
+                "hovertemplate": f"{phase}: %{{x:.1f}} s<extra></extra>",
+            },
+            {"marker.color": SERIES[number % len(SERIES)]},
+        )
+        for number, phase in enumerate(phases)
+    ]
+    layout = _axes("seconds", "") | {"barmode": "stack", "showlegend": True}
+    layout["yaxis"] |= {"type": "category", "autorange": "reversed"}
+    return Chart("Wall time by phase", traces, layout, height=130 + 28 * len(runs))
+
+
+def _mode(x: Sequence[Any]) -> str:
+    return "lines" if len(x) > 1 else "lines+markers"
+
+
+def _axes(x: str, y: str) -> dict[str, Any]:
+    return {
+        "xaxis": {"title": {"text": x}, "automargin": True},
+        "yaxis": {"title": {"text": y}, "automargin": True},
+    }
+
+
+TRAINING = (
+    ("Loss", "nats per example", (("loss", "loss with prior"), ("nll", "NLL"))),
+    ("Negative log evidence", "nats per example", ((EVIDENCE, "-log evidence"),)),
+    ("Training accuracy", "share of the examples", (("accuracy", "accuracy"),)),
+    ("Training R²", "share of the variance", (("r2", "R²"),)),
+)
+"""Charts over epochs: title, axis, and the numbers with their names."""

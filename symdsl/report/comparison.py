@@ -1,0 +1,211 @@
+"""The content of a page about several runs side by side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from symdsl.diagnostics import SpecError
+from symdsl.render.cells import UNKNOWN
+from symdsl.report import charts
+from symdsl.report.charts import Chart
+from symdsl.report.page import Cell, Page, Section, Table
+from symdsl.report.reading import Run
+from symdsl.report.single import TILES, picture_uri, value_at
+from symdsl.runs.summary import moments
+from symdsl.spec import parse
+
+_LARGER_IS_BETTER = frozenset({"accuracy", "r2"})
+_NOT_RANKED = frozenset({"parameters"})
+_MOST_DIFFERENCES = 3
+
+
+@attrs.frozen(eq=False)
+class Group:
+    """Runs that differ in their seed alone.
+
+    Attributes:
+        name: tells it from the others.
+        runs: its runs, in the order given.
+    """
+
+    name: str
+    runs: tuple[Run, ...]
+
+
+def comparison(runs: Sequence[Run]) -> Page:
+    """A table of metrics, overlaid curves, and whether the runs agree on the types of the layers."""
+    found = groups(runs)
+    names = run_names(found)
+    finished = [(names[run], run) for group in found for run in group.runs if run.result]
+    sections = [
+        Section("Metrics", _words(found), tables=[_metrics(found, names)]),
+        Section("Training", "By epoch, on the training data.", list(_training(found, names))),
+        Section("Layer types", "What each search chose, and its share.", tables=list(_agreements(finished))),
+        Section(
+            "What was learned",
+            pictures=[(picture_uri(run), name, run.name) for name, run in finished if run.picture],
+            large=True,
+        ),
+        Section(
+            "Time",
+            charts=[charts.time_chart([(name, run.result["wall_s"]) for name, run in finished if run.result])]
+            if finished
+            else [],
+        ),
+    ]
+    title = ", ".join(dict.fromkeys(run.name for run in runs))
+    return Page(title, [f"{len(runs)} runs"], [], [one for one in sections if one.filled])
+
+
+def _words(found: Sequence[Group]) -> str:
+    several = any(len(group.runs) > 1 for group in found)
+    return "The best of each column is bold." + (" Spreads are standard deviations between seeds." if several else "")
+
+
+def groups(runs: Sequence[Run]) -> list[Group]:
+    """The runs by what they have in common but for their seed, in the order of their first runs."""
+    by_setup: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        by_setup.setdefault((str((run.result or run.info).get("objective")), _without_seed(run.spec)), []).append(run)
+    plain = {setup: f"{found[0].name}, {setup[0]}" for setup, found in by_setup.items()}
+    return [
+        Group(
+            _distinct(setup, [other for other in by_setup if plain[other] == plain[setup]], plain[setup]), tuple(them)
+        )
+        for setup, them in by_setup.items()
+    ]
+
+
+def _without_seed(text: str) -> str:
+    try:
+        return parse(text, {"search.seed": 0}).text()
+    except SpecError:
+        return text  # a kind of a package that is not installed here
+
+
+def _distinct(setup: tuple[str, str], alike: Sequence[tuple[str, str]], name: str) -> str:
+    """A name with the lines of the spec that those of the same name do not all have."""
+    texts = [{line.strip() for line in text.splitlines()} for _, text in alike]
+    common = set.intersection(*texts)
+    own = [line.strip() for line in setup[1].splitlines() if line.strip() not in common]
+    more = ", ..." if len(own) > _MOST_DIFFERENCES else ""
+    return f"{name}, {', '.join(own[:_MOST_DIFFERENCES])}{more}" if own else name
+
+
+def run_names(found: Sequence[Group]) -> dict[Run, str]:
+    """A name for every run that no other has."""
+    plain = {
+        run: f"{group.name}, seed {run.info['seed']}" if len(found) > 1 else f"seed {run.info['seed']}"
+        for group in found
+        for run in group.runs
+    }
+    times = Counter(plain.values())
+    return {run: name if times[name] == 1 else f"{name}, {run.folder}" for run, name in plain.items()}
+
+
+def _metrics(found: Sequence[Group], names: Mapping[Run, str]) -> Table:
+    """A row for every run, and one for the mean of each group of several."""
+    results = [run.result for group in found for run in group.runs if run.result]
+    shown = [tile for tile in TILES if any(value_at(result, tile[1]) is not None for result in results)]
+    heads = (("run", "left"), *((name, "right") for name, _, _ in shown))
+    best_run = [_best(path, [value_at(result, path) for result in results]) for _, path, _ in shown]
+    means = [[_mean(group, path) for _, path, _ in shown] for group in found]
+    best_mean = [_best(path, [row[column] for row in means]) for column, (_, path, _) in enumerate(shown)]
+    rows: list[list[Cell]] = []
+    for group, mean in zip(found, means, strict=True):
+        for run in group.runs:
+            state = "" if run.result else f" ({run.info['status']})"
+            values = [value_at(run.result or {}, path) for _, path, _ in shown]
+            cells = zip(values, shown, best_run, strict=True)
+            rows.append([(names[run] + state, False), *(_cell(value, tile[2], best) for value, tile, best in cells)])
+        if sum(run.result is not None for run in group.runs) > 1:
+            rows.append([(f"mean of {group.name}", False), *_mean_cells(group, mean, shown, best_mean)])
+    return Table(heads, rows)
+
+
+def _mean_cells(
+    group: Group,
+    mean: Sequence[float | None],
+    shown: Sequence[tuple[str, tuple[str, ...], Callable[[Any], str]]],
+    best: Sequence[float | None],
+) -> Iterator[Cell]:
+    for value, (_, path, text), least in zip(mean, shown, best, strict=True):
+        spread = moments(_values(group, path))["spread"] if value is not None else None
+        written, bold = _cell(value, text, least)
+        yield (f"{written} ± {text(spread)}" if spread else written, bold)
+
+
+def _values(group: Group, path: Sequence[str]) -> list[float]:
+    found = (value_at(run.result, path) for run in group.runs if run.result)
+    return [value for value in found if value is not None]
+
+
+def _mean(group: Group, path: Sequence[str]) -> float | None:
+    values = _values(group, path)
+    mean = moments(values)["mean"] if values else None
+    return round(mean) if mean is not None and path == ("parameters",) else mean
+
+
+def _best(path: Sequence[str], values: Sequence[float | None]) -> float | None:
+    """The best of some numbers; None where there is nothing to choose, or no better and worse."""
+    known = {value for value in values if value is not None}
+    if len(known) < 2 or path[-1] in _NOT_RANKED:
+        return None
+    return max(known) if path[-1] in _LARGER_IS_BETTER else min(known)
+
+
+def _cell(value: float | None, text: Callable[[Any], str], best: float | None) -> Cell:
+    return (UNKNOWN, False) if value is None else (text(value), value == best)
+
+
+def _training(found: Sequence[Group], names: Mapping[Run, str]) -> Iterator[Chart]:
+    """One chart per number, a line per run: a colour for each group and a dash for each seed, or a colour for each."""
+    styles = {
+        run: (number, place) if len(found) > 1 else (place, 0)
+        for number, group in enumerate(found)
+        for place, run in enumerate(group.runs)
+    }
+    for title, axis, wanted in charts.TRAINING:
+        key = wanted[-1][0]
+        lines = [
+            (names[run], charts.SERIES[one % len(charts.SERIES)], charts.DASHES[two % len(charts.DASHES)], x, y)
+            for run, (one, two) in styles.items()
+            for x, y in [charts.series(run.records, key)]
+            if x
+        ]
+        if lines:
+            yield charts.curves("NLL" if key == "nll" else title, axis, lines)
+
+
+def _agreements(finished: Sequence[tuple[str, Run]]) -> Iterator[Table]:
+    """For searches over the same layers and candidates the chosen types, and how many chose what most did."""
+    alike: dict[tuple[tuple[str, ...], ...], list[tuple[str, Run]]] = {}
+    for name, run in finished:
+        if not run.evidence_steps:
+            continue  # its types were not learned
+        layers = tuple((layer.name, *(one.name for one in layer.candidates)) for layer in run.layers)
+        alike.setdefault(layers, []).append((name, run))
+    for runs in alike.values():
+        yield _agreement(runs)
+
+
+def _agreement(runs: Sequence[tuple[str, Run]]) -> Table:
+    heads = (("layer", "left"), ("agree", "left"), *((name, "left") for name, _ in runs))
+    rows: list[list[Cell]] = []
+    swatches = []
+    for number, layer in enumerate(runs[0][1].layers):
+        pairs = {one.name: charts.kind_pair(one.kind) for one in layer.candidates}
+        found = [run.result["layers"][number] for _, run in runs if run.result]
+        often = Counter(one["chosen"] for one in found).most_common(1)[0][1]
+        cells = ((f"{one['chosen']} {_share(one):.0%}", False) for one in found)
+        swatches.append({column: pairs[one["chosen"]] for column, one in enumerate(found, start=2)})
+        rows.append([(layer.name, False), (f"{often} of {len(found)}", often == len(found)), *cells])
+    return Table(heads, rows, swatches)
+
+
+def _share(layer: Mapping[str, Any]) -> float:
+    return next(float(one["relative"]) for one in layer["candidates"] if one["kind"] == layer["chosen"])

@@ -1,0 +1,93 @@
+"""What a report shows of a run, read from its folder without its data and without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from symdsl.analysis.facts import Layer
+from symdsl.diagnostics import RunError
+from symdsl.runs import RunFolder, SeedsFolder
+from symdsl.runs.predictions import Predictions
+from symdsl.runs.predictions import read as read_predictions
+
+EVIDENCE = "neg_log_evidence_per_example"
+
+
+@attrs.frozen(eq=False)
+class Run:
+    """A run, finished or not.
+
+    Attributes:
+        folder: its folder.
+        info: what `run.json` holds, with the present status.
+        result: what `result.json` holds; None for a run that is not finished.
+        records: what `metrics.jsonl` holds.
+        layers: of its network, in order.
+        spec: the spec as run.
+        picture: what was learned, an SVG file; None where it is not drawn yet.
+        predictions: about the test examples; None where there are none yet.
+    """
+
+    folder: Path
+    info: Mapping[str, Any]
+    result: Mapping[str, Any] | None
+    records: Sequence[Mapping[str, Any]]
+    layers: tuple[Layer, ...]
+    spec: str
+    picture: str | None
+    predictions: Predictions | None
+
+    @property
+    def evidence_steps(self) -> list[Mapping[str, Any]]:
+        """The records of the epochs that had an evidence step."""
+        return [record for record in self.records if record.get(EVIDENCE) is not None]
+
+    @property
+    def name(self) -> str:
+        """The name of its spec."""
+        return str((self.result or self.info)["spec"])
+
+
+def read_runs(paths: Sequence[Path]) -> list[Run]:
+    """The runs in some folders, each once.
+
+    Raises:
+        RunError: a folder holds no run, or a file is damaged.
+    """
+    return [_read(RunFolder.view(folder)) for folder in dict.fromkeys(one for path in paths for one in _folders(path))]
+
+
+def pruned_in(record: Mapping[str, Any]) -> list[str]:
+    """The candidates that an evidence step pruned, each as `layer.candidate`."""
+    return list(record.get("pruned", record.get("switched_off", [])))
+
+
+def _folders(path: Path) -> list[Path]:
+    if not SeedsFolder.is_one(path):
+        return [path]
+    folder = SeedsFolder.view(path)
+    begun = [folder.run(seed) for seed in folder.seeds if folder.has_begun(seed)]
+    if not begun:
+        raise RunError(f"{path}: no seed has begun, there is nothing to report yet")
+    return begun
+
+
+def _read(run: RunFolder) -> Run:
+    from symdsl.graph.build import layers
+
+    info = run.read_info() | {"status": run.present_status}
+    finished = info["status"] == "finished"
+    return Run(
+        folder=run.path,
+        info=info,
+        result=run.read_result() if finished else None,
+        records=run.read_metrics(),
+        layers=tuple(layers(run.read_graph())),
+        spec=run.read_text("spec.sym"),
+        picture=run.read_text("architecture.svg") if finished else None,
+        predictions=read_predictions(run.path),
+    )

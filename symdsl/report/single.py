@@ -1,0 +1,184 @@
+"""The content of a page about one run."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from symdsl.render.cells import number_text, percent_text
+from symdsl.render.runs import time_text
+from symdsl.render.table import RESULT_COLUMNS, result_sections
+from symdsl.report import charts
+from symdsl.report.charts import Chart
+from symdsl.report.page import Page, Section, Table
+from symdsl.report.reading import EVIDENCE, Run
+from symdsl.report.scores import confusion, most_confused, reliability
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from symdsl.runs.predictions import Predictions
+
+TILES = (
+    ("test accuracy", ("test", "accuracy"), percent_text),
+    ("test RMSE", ("test", "rmse"), number_text),
+    ("test R²", ("test", "r2"), number_text),
+    ("test NLL, nats", ("test", "nll"), number_text),
+    ("test ECE", ("test", "ece"), number_text),
+    ("-log evidence per example, nats", (EVIDENCE,), number_text),
+    ("parameters", ("parameters",), "{:,}".format),
+    ("wall time", ("wall_s", "total"), time_text),
+)
+"""The figures at the head of a page: a name, where the result has it, and how it is written."""
+
+
+def value_at(result: Mapping[str, Any], path: Sequence[str]) -> Any:
+    """What stands in a result at a path of keys; None where nothing does."""
+    value: Any = result
+    for key in path:
+        value = value.get(key) if isinstance(value, Mapping) else None
+    return value
+
+
+def single(run: Run) -> Page:
+    """All there is to see of a run; of one that is not finished, what there is so far."""
+    from symdsl.highlight import classes_html
+
+    sections = [
+        Section("What was learned", picture=picture_uri(run), spec=classes_html(run.spec)),
+        Section("Training", "By epoch, on the training data.", list(_training(run))),
+        Section(
+            "Which candidate each layer wants",
+            "Relative effective number of parameters of every candidate, by evidence step.",
+            list(charts.shares(run)),
+        ),
+        Section("Prior precisions", "By evidence step; a large one keeps its weights at zero.", _precisions(run)),
+        Section("Layers", tables=_layer_tables(run)),
+        *(_predictions(run.predictions) if run.predictions else ()),
+        Section("Time", charts=[charts.time_chart([("this run", run.result["wall_s"])])] if run.result else []),
+    ]
+    return Page(run.name, _facts(run), _tiles(run), [one for one in sections if one.filled])
+
+
+def _facts(run: Run) -> list[str]:
+    info, result = run.info, run.result
+    objective = str((result or info).get("objective", ""))
+    done = run.records[-1]["epoch"] if run.records else 0
+    reason = f": {info['reason']}" if info.get("reason") else ""
+    return [
+        *([objective] if objective else []),
+        f"seed {info['seed']}",
+        f"{done} epochs" if result else f"{info['status']} after {done} epochs{reason}",
+        str(info["device"]),
+        f"started {info['started']}",
+        str(run.folder),
+    ]
+
+
+def _tiles(run: Run) -> list[tuple[str, str]]:
+    found = ((name, value_at(run.result or {}, path), text) for name, path, text in TILES)
+    return [(name, text(value)) for name, value, text in found if value is not None]
+
+
+def _training(run: Run) -> Iterator[Chart]:
+    for title, axis, wanted in charts.TRAINING:
+        found = [(name, *charts.series(run.records, key)) for key, name in wanted]
+        lines = [
+            (name, charts.SERIES[number], "solid", x, y) for number, (name, x, y) in enumerate(found) if len(x) > 0
+        ]
+        if lines:
+            yield charts.curves(title, axis, lines)
+
+
+def _precisions(run: Run) -> list[Chart]:
+    return list(charts.precisions(run))
+
+
+def _layer_tables(run: Run) -> list[Table]:
+    if run.result is None:
+        return []
+    kinds = {(layer.name, one.name): one.kind for layer in run.layers for one in layer.candidates}
+    rows, swatches = [], []
+    for section in result_sections(run.result):
+        for number, cells in enumerate(section):
+            layer, candidate, *others = cells
+            chosen = others[-1] == "chosen"
+            rows.append([("" if number else layer, False), (candidate, chosen), *((cell, False) for cell in others)])
+            swatches.append({1: charts.kind_pair(kinds[layer, candidate])})
+    return [Table(RESULT_COLUMNS, rows, swatches)]
+
+
+def picture_uri(run: Run) -> str:
+    """The picture of what a run learned, as an address that holds it; empty where there is none."""
+    return f"data:image/svg+xml;base64,{_base64(run.picture.encode())}" if run.picture else ""
+
+
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode()
+
+
+def _predictions(found: Predictions) -> list[Section]:
+    return _CONTENTS[found.task](found)
+
+
+def _of_classes(found: Predictions) -> list[Section]:
+    import numpy as np
+
+    assert found.confidence is not None, "classes are predicted with confidence"
+    classes = max(len(found.names), 1 + int(max(found.target.max(initial=0), found.predicted.max(initial=0))))
+    names = found.names or tuple(map(str, range(classes)))
+    counts = confusion(found.target.astype(np.int64), found.predicted.astype(np.int64), classes)
+    matrix = [charts.confusion_chart(counts, names)] if classes <= charts.MOST_CELLS else []
+    confident = charts.reliability_chart(reliability(found.target, found.predicted, found.confidence))
+    pairs = _confused(counts, names)
+    captions = [
+        (
+            f"is {names[found.target[one]]}, taken for {names[found.predicted[one]]}",
+            f"{found.confidence[one]:.1%} sure, example {one}",
+        )
+        for one in found.worst.tolist()
+    ]
+    return [
+        Section("Predictions", "On the test data.", [*matrix, confident], [] if matrix else pairs),
+        Section("The most confident mistakes", "On the test data.", pictures=_pictures(found, captions)),
+    ]
+
+
+def _confused(counts: NDArray[np.int64], names: Sequence[str]) -> list[Table]:
+    rows = [
+        [(names[one], False), (names[other], False), (f"{count:,}", False)]
+        for one, other, count in most_confused(counts, most=20)
+    ]
+    return [Table((("is", "left"), ("taken for", "left"), ("examples", "right")), rows)] if rows else []
+
+
+def _of_targets(found: Predictions) -> list[Section]:
+    def numbers(values: NDArray[Any]) -> str:
+        return ", ".join(map(number_text, values.tolist()))
+
+    captions = [
+        (f"is {numbers(found.target[one])}", f"predicted {numbers(found.predicted[one])}, example {one}")
+        for one in found.worst.tolist()
+    ]
+    return [
+        Section("Predictions", "On the test data.", [charts.targets_chart(found.target, found.predicted)]),
+        Section("The largest errors", "On the test data.", pictures=_pictures(found, captions)),
+    ]
+
+
+_CONTENTS = {"classification": _of_classes, "regression": _of_targets}
+
+
+def _pictures(found: Predictions, captions: Sequence[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    return [(_png(image), *caption) for image, caption in zip(found.images, captions, strict=True)]
+
+
+def _png(image: NDArray[np.uint8]) -> str:
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(image[:, :, 0] if image.shape[2] == 1 else image).save(file, "PNG")
+    return f"data:image/png;base64,{_base64(file.getvalue())}"

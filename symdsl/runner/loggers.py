@@ -1,0 +1,130 @@
+"""Callbacks that write a search down for other programs: a table, and TensorBoard's event files."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterator, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from symdsl.diagnostics import RunError
+from symdsl.progress import Callback, Metrics
+from symdsl.runs import RunFolder, write_atomic
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
+
+TABLE, EVENTS = "metrics.csv", "tensorboard"
+
+
+def flat(record: Mapping[str, Any]) -> dict[str, Any]:
+    """A record without what is nested: `{"shares": {"l1": {"FC": 1.0}}}` becomes `{"shares/l1/FC": 1.0}`.
+
+    Lists become words separated by blanks.
+    """
+    return dict(_flat(record, ""))
+
+
+def _flat(record: Mapping[str, Any], lead: str) -> Iterator[tuple[str, Any]]:
+    for key, value in record.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{lead}{key}/")
+        else:
+            yield f"{lead}{key}", " ".join(map(str, value)) if isinstance(value, list | tuple) else value
+
+
+class CsvLogger(Callback):
+    """Keeps `metrics.csv` in the run folder: a row per epoch, and columns for shares, precisions and all else.
+
+    The file is written anew when an evidence step brings columns, and when a run goes on from an earlier epoch.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is written yet."""
+        self._last = 0
+
+    def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
+        """Write the epochs that are done already."""
+        self._run = RunFolder.view(folder)
+        self._write()
+
+    def on_epoch(self, record: Metrics) -> None:
+        """Add a row."""
+        row = flat(record)
+        if self._columns.issuperset(row) and record["epoch"] == self._last + 1:
+            with (self._run.path / TABLE).open("a", encoding="utf-8", newline="") as file:
+                csv.DictWriter(file, self._columns_in_order).writerow(row)
+            self._last = record["epoch"]
+        else:
+            self._write()
+
+    def _write(self) -> None:
+        rows = [flat(record) for record in self._run.read_metrics()]
+        self._columns_in_order = list(dict.fromkeys(key for row in rows for key in row))
+        self._columns = set(self._columns_in_order)
+        self._last = rows[-1]["epoch"] if rows else 0
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, self._columns_in_order)
+        writer.writeheader()
+        writer.writerows(rows)
+        write_atomic(self._run.path / TABLE, text.getvalue().encode())
+
+
+class TensorBoardLogger(Callback):
+    """Writes event files to `tensorboard` in the run folder: every number per epoch, and the picture at the end."""
+
+    def __init__(self) -> None:
+        """Nothing is written yet.
+
+        Raises:
+            RunError: the package `tensorboard` is not installed.
+        """
+        if find_spec("tensorboard") is None:
+            raise RunError("`--log tensorboard` needs `tensorboard`: run `pip install 'symdsl[tensorboard]'`")
+        self._last = 0
+
+    def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
+        """Open an event file that replaces what others say of later epochs."""
+        self._folder = folder
+        self._open(resumed_from)
+
+    def on_epoch(self, record: Metrics) -> None:
+        """Write the numbers of an epoch."""
+        epoch = record["epoch"]
+        if epoch <= self._last:  # the search went back to its checkpoint
+            self._writer.close()
+            self._open(epoch - 1)
+        for key, value in flat(record).items():
+            if key != "epoch" and isinstance(value, int | float):
+                self._writer.add_scalar(key, value, epoch)
+        self._writer.flush()
+        self._last = epoch
+
+    def on_finish(self, result: Metrics) -> None:
+        """Write the test metrics and the picture of what was learned."""
+        import numpy as np
+        from PIL import Image
+
+        for key, value in flat({"test": result["test"]}).items():
+            if value is not None:
+                self._writer.add_scalar(key, value, result["epochs"])
+        with Image.open(self._folder / "architecture.png") as picture:
+            pixels = np.asarray(picture.convert("RGB"))
+        self._writer.add_image("architecture", pixels, result["epochs"], dataformats="HWC")
+        self._writer.close()
+
+    def on_fail(self, error: BaseException) -> None:
+        """Close the event file."""
+        self._writer.close()
+
+    def _open(self, last: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
+
+        self._last = last
+        self._writer: SummaryWriter = SummaryWriter(str(self._folder / EVENTS), purge_step=last + 1)
+
+
+LOGGERS: dict[str, Callable[[], Callback]] = {"csv": CsvLogger, "tensorboard": TensorBoardLogger}
+"""What `--log` can name."""

@@ -1,0 +1,80 @@
+"""From a network's outputs on the test examples to what is kept of them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from symdsl.data import Examples
+from symdsl.data.preprocessing import Preprocessing
+from symdsl.runs.predictions import Predictions
+
+MISTAKES = 12
+"""How many of the worst mistakes are kept with their pictures."""
+
+MOST_TARGETS = 8
+"""How many regression targets are kept, the first ones."""
+
+_LARGEST_SIDE = 128  # of a picture, in pixels
+
+
+def predictions_of(outputs: Tensor, examples: Examples, preprocessing: Preprocessing) -> Predictions:
+    """What some outputs predict about some examples.
+
+    Args:
+        outputs: logits `[example, class]` where the examples have class labels, else predicted targets
+            `[example, target]`.
+        examples: what they are outputs for.
+        preprocessing: has the names of the classes, and the units of the targets, in which they are kept.
+    """
+    if examples.y.is_floating_point():
+        error = (outputs.double().cpu() - examples.y.cpu()).square().sum(1)
+        worst = _largest(error, torch.ones(len(error), dtype=torch.bool))
+        units = preprocessing.targets
+        known, said = ((units.restored(one) if units else one).cpu() for one in (examples.y, outputs))
+        target, predicted = (one[:, :MOST_TARGETS].float().contiguous() for one in (known, said))
+        return _kept("regression", None, target, predicted, None, worst, examples)
+    confidence, found = outputs.double().softmax(1).max(1)
+    target, predicted, confidence = examples.y.int().cpu(), found.int().cpu(), confidence.cpu()
+    worst = _largest(confidence, target != predicted)
+    return _kept("classification", preprocessing.classes, target, predicted, confidence, worst, examples)
+
+
+def _largest(score: Tensor, among: Tensor) -> Tensor:
+    """Numbers of the examples of largest score, of equal ones the first."""
+    order = score.argsort(descending=True, stable=True)
+    return order[among[order]][:MISTAKES]
+
+
+def _kept(
+    task: Literal["classification", "regression"],
+    names: tuple[str, ...] | None,
+    target: Tensor,
+    predicted: Tensor,
+    confidence: Tensor | None,
+    worst: Tensor,
+    examples: Examples,
+) -> Predictions:
+    return Predictions(
+        task=task,
+        names=names or (),
+        target=target.numpy(),
+        predicted=predicted.numpy(),
+        confidence=None if confidence is None else confidence.numpy(),
+        worst=worst.numpy(),
+        images=_pictures(examples.x[worst]).numpy(),
+    )
+
+
+def _pictures(images: Tensor) -> Tensor:
+    """Images as bytes `[image, row, column, channel]`, all on one scale; of other channels than three, the first."""
+    shown = (images if images.shape[1] == 3 else images[:, :1]).cpu().float()
+    longest = max(shown.shape[2:])
+    if longest > _LARGEST_SIDE and len(shown):
+        size = [max(1, side * _LARGEST_SIDE // longest) for side in shown.shape[2:]]
+        shown = torch.nn.functional.interpolate(shown, size=size, mode="area")
+    low, high = (float(shown.min()), float(shown.max())) if shown.numel() else (0.0, 1.0)
+    values = (shown - low) / ((high - low) or 1.0) * 255
+    return values.round().clamp(0, 255).to(torch.uint8).permute(0, 2, 3, 1).contiguous()

@@ -1,0 +1,292 @@
+"""What a report says about runs."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from processes import output_of
+from symdsl.diagnostics import RunError
+from symdsl.report import report_html
+from symdsl.report.comparison import comparison, groups, run_names
+from symdsl.report.page import Page, Section
+from symdsl.report.reading import Run, read_runs
+from symdsl.report.scores import confusion, most_confused, reliability
+from symdsl.report.single import single
+from symdsl.runs.predictions import Predictions
+
+
+def section(page: Page, title: str) -> Section:
+    return next(one for one in page.sections if one.title == title)
+
+
+def charts(html: str) -> list[dict[str, Any]]:
+    """The charts that a page draws."""
+    (found,) = re.findall(r'<script type="application/json" id="charts">(.*?)</script>', html, re.DOTALL)
+    return json.loads(found)
+
+
+def one(path: Path) -> Run:
+    (run,) = read_runs([path])
+    return run
+
+
+def test_a_page_about_one_run_has_all_there_is_to_see(searched: Path) -> None:
+    page = single(one(searched))
+    assert [part.title for part in page.sections] == [
+        "What was learned",
+        "Training",
+        "Which candidate each layer wants",
+        "Prior precisions",
+        "Layers",
+        "Predictions",
+        "The most confident mistakes",
+        "Time",
+    ]
+    assert [chart.title for chart in section(page, "Training").charts] == [
+        "Loss",
+        "Negative log evidence",
+        "Training accuracy",
+    ]
+    assert [chart.title for chart in section(page, "Prior precisions").charts] == ["l1", "l2", "h1"]
+    assert [chart.title for chart in section(page, "Predictions").charts] == ["Confusion matrix", "Reliability"]
+    assert dict(page.tiles).keys() >= {"test accuracy", "test NLL, nats", "test ECE", "parameters", "wall time"}
+
+
+def test_shares_are_those_of_the_evidence_steps(searched: Path) -> None:
+    run = one(searched)
+    first, second = section(single(run), "Which candidate each layer wants").charts
+    assert (first.title, second.title) == ("l1", "l2")  # h1 has no choice
+    result = {layer["name"]: layer for layer in json.loads((searched / "result.json").read_text())["layers"]}
+    for chart in (first, second):
+        sums = np.sum([trace.content["y"] for trace in chart.traces], axis=0)
+        np.testing.assert_allclose(sums, 1)
+        assert all(trace.content["x"] == [2, 4] for trace in chart.traces)
+        names = [candidate["kind"] for candidate in result[chart.title]["candidates"]]
+        assert [trace.content["name"] for trace in chart.traces] == names
+    recorded = run.records[-1]["shares"]["l1"]
+    assert [trace.content["y"][-1] for trace in first.traces] == [recorded["F-FC"], recorded["CONV"]]
+
+
+@pytest.mark.parametrize("key", ["pruned", "switched_off"])
+def test_a_pruned_candidate_is_marked_where_it_was(searched: Path, key: str) -> None:
+    run = one(searched)
+    records = [{**record, key: ["l1.F-FC"]} if record["epoch"] == 2 else record for record in run.records]
+    first, second = section(single(attrs.evolve(run, records=records)), "Which candidate each layer wants").charts
+    assert [mark["text"] for mark in first.layout["annotations"]] == ["F-FC pruned"]
+    assert first.layout["shapes"][0]["x0"] == 2
+    assert second.layout["annotations"] == []
+
+
+def test_every_chart_is_one_that_plotly_knows(searched: Path, again: Path, trained: Path) -> None:
+    for paths in ([searched], [searched, again, trained]):
+        for chart in charts(report_html(paths)):
+            figure = go.Figure(chart["data"], chart["layout"])  # raises for a name or value it does not know
+            assert len(figure.data) == len(chart["inks"]) > 0
+
+
+class Fetching(HTMLParser):
+    """Addresses that a page would fetch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        wanted = [value for name, value in attrs if name in {"src", "href", "srcset"} and value]
+        self.found += [value for value in wanted if not value.startswith("data:")]
+
+
+def test_a_page_fetches_nothing_and_is_small(searched: Path) -> None:
+    html = report_html([searched])
+    reader = Fetching()
+    reader.feed(html)
+    assert reader.found == []
+    assert "default-src 'none'" in html
+    assert len(html.encode()) < 6_000_000
+
+
+def test_names_of_specs_cannot_become_parts_of_the_page(changed: Callable[..., Path]) -> None:
+    html = report_html([changed(result={"spec": "</script><b>bold"})])
+    assert "<b>bold" not in html
+    assert "&lt;/script&gt;&lt;b&gt;bold" in html
+
+
+def test_a_report_needs_neither_torch_nor_the_data(searched: Path, tmp_path: Path) -> None:
+    program = (
+        "import sys\nfrom pathlib import Path\nfrom symdsl.report import report_html\n"
+        f"print(len(report_html([Path({str(searched)!r})])) > 1000, 'torch' in sys.modules)"
+    )
+    assert output_of(program, tmp_path) == "True False\n"
+
+
+def test_a_run_that_is_not_finished_is_shown_as_far_as_it_came(changed: Callable[..., Path]) -> None:
+    unfinished = ("result.json", "architecture.svg", "predictions.safetensors")
+    page = single(one(changed(info={"status": "failed", "reason": "no room"}, without=unfinished)))
+    assert "failed after 4 epochs: no room" in page.facts
+    assert page.tiles == []
+    titles = [part.title for part in page.sections]
+    assert titles == ["What was learned", "Training", "Which candidate each layer wants", "Prior precisions"]
+
+
+def test_a_baseline_has_no_shares_to_show(trained: Path) -> None:
+    titles = [part.title for part in single(one(trained)).sections]
+    assert "Predictions" in titles
+    assert not {"Which candidate each layer wants", "Prior precisions"} & set(titles)
+
+
+def test_many_classes_are_shown_as_the_pairs_that_are_confused(searched: Path) -> None:
+    target, predicted = np.array([49, 49, 3, 7], np.int32), np.array([2, 2, 3, 8], np.int32)
+    pictures = np.zeros((1, 2, 2, 3), np.uint8)
+    found = Predictions(
+        "classification", (), target, predicted, np.array([0.9, 0.8, 0.7, 0.6]), np.array([0]), pictures
+    )
+    page = single(attrs.evolve(one(searched), predictions=found))
+    part = section(page, "Predictions")
+    assert [chart.title for chart in part.charts] == ["Reliability"]
+    rows = [[text for text, _ in row] for row in part.tables[0].rows]
+    assert rows == [["49", "2", "2"], ["7", "8", "1"]]
+    assert section(page, "The most confident mistakes").pictures[0][1:] == (
+        "is 49, taken for 2",
+        "90.0% sure, example 0",
+    )
+
+
+def test_targets_are_shown_beside_what_was_predicted(searched: Path) -> None:
+    target = np.array([[0.0], [1.0], [2.0]], np.float32)
+    found = Predictions(
+        "regression", (), target, target + 0.5, None, np.array([2, 0]), np.zeros((2, 2, 2, 1), np.uint8)
+    )
+    page = single(attrs.evolve(one(searched), predictions=found))
+    (chart,) = section(page, "Predictions").charts
+    assert (chart.traces[0].content["x"], chart.traces[0].content["y"]) == ([0.0, 1.0, 2.0], [0.5, 1.5, 2.5])
+    assert [words for _, *words in section(page, "The largest errors").pictures] == [
+        ["is 2", "predicted 2.5, example 2"],
+        ["is 0", "predicted 0.5, example 0"],
+    ]
+
+
+# ---------------------------------------------------------------- several runs
+
+
+def rows_of(page: Page, title: str) -> dict[str, list[tuple[str, bool]]]:
+    (table,) = section(page, title).tables
+    return {row[0][0]: list(row[1:]) for row in table.rows}
+
+
+def scored(run: Run, seed: int, accuracy: float, nll: float) -> Run:
+    assert run.result is not None
+    result = run.result | {"seed": seed, "test": {"accuracy": accuracy, "nll": nll, "ece": None}}
+    return attrs.evolve(run, result=result, info={**run.info, "seed": seed}, folder=Path(f"runs/{seed}"))
+
+
+def test_the_best_is_bold_and_seeds_have_a_mean_with_a_spread(searched: Path, again: Path, trained: Path) -> None:
+    first, second = scored(one(searched), 711, 0.9, 0.5), scored(one(again), 5, 0.8, 0.25)
+    baseline = scored(one(trained), 711, 0.7, 1.0)
+    rows = rows_of(comparison([first, second, baseline]), "Metrics")
+    assert list(rows) == [
+        "small, laplace, seed 711",
+        "small, laplace, seed 5",
+        "mean of small, laplace",
+        "small, map, seed 711",
+    ]
+    assert [row[0] for row in rows.values()] == [
+        ("90.00 %", True),
+        ("80.00 %", False),
+        ("85.00 % ± 7.07 %", True),
+        ("70.00 %", False),
+    ]
+    assert [row[1] for row in rows.values()] == [
+        ("0.5", False),
+        ("0.25", True),
+        ("0.375 ± 0.1768", True),
+        ("1", False),
+    ]
+
+
+def test_runs_of_one_spec_are_told_apart_by_what_differs(searched: Path, again: Path) -> None:
+    first, second = one(searched), one(again)
+    longer = attrs.evolve(second, spec=second.spec.replace("epochs = 4", "epochs = 9"))
+    assert [group.name for group in groups([first, second])] == ["small, laplace"]
+    assert [group.name for group in groups([first, longer])] == [
+        "small, laplace, epochs = 4",
+        "small, laplace, epochs = 9",
+    ]
+    twin = attrs.evolve(first, folder=Path("elsewhere"))
+    assert list(run_names(groups([first, twin])).values()) == [f"seed 711, {searched}", "seed 711, elsewhere"]
+
+
+def test_a_comparison_says_where_searches_agree(searched: Path, again: Path, trained: Path) -> None:
+    first = one(searched)
+    assert first.result is not None
+    layers = json.loads(json.dumps(first.result["layers"]))
+    layers[0]["chosen"] = "CONV" if layers[0]["chosen"] == "F-FC" else "F-FC"
+    other = attrs.evolve(first, result=first.result | {"layers": layers}, folder=Path("other"))
+    rows = rows_of(comparison([first, other, one(trained)]), "Layer types")  # the baseline learned no types
+    assert {layer: cells[0] for layer, cells in rows.items()} == {
+        "l1": ("1 of 2", False),
+        "l2": ("2 of 2", True),
+        "h1": ("2 of 2", True),
+    }
+    assert rows["h1"][1:] == [("FC 100%", False)] * 2
+
+
+def test_curves_are_overlaid(searched: Path, again: Path, trained: Path) -> None:
+    found = section(comparison(read_runs([searched, again, trained])), "Training").charts
+    assert [(chart.title, len(chart.traces)) for chart in found] == [
+        ("NLL", 3),
+        ("Negative log evidence", 2),
+        ("Training accuracy", 3),
+    ]
+    assert [trace.content["line"]["dash"] for trace in found[0].traces] == ["solid", "dash", "solid"]
+
+
+def test_a_folder_given_twice_counts_once(searched: Path, again: Path) -> None:
+    assert [run.folder for run in read_runs([searched, again, searched])] == [searched, again]
+
+
+def test_without_its_packages_a_report_says_what_to_install(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "plotly.offline", None)
+    with pytest.raises(RunError, match=r"a report needs `plotly.offline`: run `pip install 'symdsl\[report\]'`"):
+        report_html([searched])
+
+
+# ---------------------------------------------------------------- scores
+
+
+def test_reliability_is_that_of_its_definition() -> None:
+    target = np.array([0, 1, 1, 0, 2])
+    predicted = np.array([0, 1, 0, 0, 2])
+    confidence = np.array([0.95, 0.95, 0.95, 0.5, 1.0])
+    found = reliability(target, predicted, confidence)
+    # bins of 1/15: 0.95 and 1.0 are in the last, 0.5 in the eighth
+    assert found.counts.tolist() == [0] * 7 + [1] + [0] * 6 + [4]
+    assert found.accuracy[14] == pytest.approx(3 / 4)
+    assert found.confidence[14] == pytest.approx((3 * 0.95 + 1.0) / 4)
+    assert found.ece == pytest.approx(abs(0.5 - 1) / 5 + abs(0.75 - 3.85 / 4) * 4 / 5)
+
+
+def test_the_ece_of_a_report_is_that_of_the_result(searched: Path) -> None:
+    run = one(searched)
+    assert run.predictions is not None
+    assert run.predictions.confidence is not None
+    assert run.result is not None
+    found = reliability(run.predictions.target, run.predictions.predicted, run.predictions.confidence)
+    assert found.ece == pytest.approx(run.result["test"]["ece"])
+
+
+def test_confusion_counts_every_pair() -> None:
+    counts = confusion(np.array([0, 0, 2, 1, 1]), np.array([0, 2, 2, 0, 0]), 3)
+    assert counts.tolist() == [[1, 0, 1], [2, 0, 0], [0, 0, 1]]
+    assert most_confused(counts, most=5) == [(1, 0, 2), (0, 2, 1)]
+    assert most_confused(counts, most=1) == [(1, 0, 2)]
