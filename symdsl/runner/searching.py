@@ -21,10 +21,13 @@ from symdsl import lowering, render, runs
 from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import content_hash, to_json
+from symdsl.predictive import fit_last_layer, posterior_bytes
 from symdsl.progress import Silent
 from symdsl.runner.advice import diagnosis
 from symdsl.runner.device import describe, resolve_device
 from symdsl.runner.learner import EpochMetrics, Learner, starting_precisions, stated_precisions
+from symdsl.runner.loading import POSTERIOR
+from symdsl.runner.model import model_bytes
 from symdsl.runner.report import describe_run
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
 from symdsl.runs import RunFolder
@@ -343,13 +346,26 @@ class _Run:
         return head | describe_run(self.learner, self.dataset, laplace)
 
     def _write_result(self, content: dict[str, Any]) -> None:
-        weights = {key: parameter.detach().cpu() for key, parameter in self.learner.parameters.items()}
-        self.folder.write_bytes(WEIGHTS, save_tensors(weights))
+        learner, graph = self.learner, self.spec.graph()
+        model = model_bytes(learner.net, graph, self.dataset.preprocessing, learner.noise)
+        self.folder.write_bytes(WEIGHTS, model)
         self.folder.seal(WEIGHTS)
+        self._write_posterior()
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
         self.folder.write_text("learned.sym", self.spec.pruned(kept))
         self.folder.write_json("result.json", content)
-        graph = self.spec.graph()
         for form in PICTURES:
             self.folder.write_bytes(f"architecture.{form}", render.architecture(graph, content, form))
         self.folder.set_status("finished", datetime.now(UTC))
+
+    def _write_posterior(self) -> None:
+        learner = self.learner
+        try:
+            found = fit_last_layer(
+                learner.net, learner.train, learner.likelihood, learner.precisions, noise=learner.noise
+            )
+        except RunError as error:
+            self.observer.note(str(error))
+            return
+        self.folder.write_bytes(POSTERIOR, posterior_bytes(found))
+        self.folder.seal(POSTERIOR)
