@@ -36,6 +36,9 @@ search {
 """
 
 
+ROTATED = "rotate(degrees = 10, step = 0)"
+
+
 def call(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="symdsl")
 
@@ -81,7 +84,7 @@ def test_json_has_every_probability(run: Path, images: np.ndarray, calibrated: b
 def test_what_inputs_do_not_go_through_is_said(run: Path, images: np.ndarray) -> None:
     done = call("predict", run, "one.png")
     assert done.stderr == (
-        "note: inputs are taken as they are after rotate(degrees = 10, step = 0), which the data of the run went through\n"
+        f"note: inputs are taken as they are after {ROTATED}, which the data of the run went through\n"
     )
 
 
@@ -109,7 +112,7 @@ def test_a_regression_has_means_and_deviations(form: str, tmp_path: Path, monkey
     np.savez("data.npz", x_train=x, y_train=y, x_test=x[:5], y_test=y[:5])
     np.savez("new.npz", x=x[:2])
     text = (
-        'data arrays("data.npz", task = regression) |> standardize\n\nnetwork n {\n  input image(1, 4, 4)\n  flatten\n'
+        'data arrays("data.npz", task = regression) |> standardize |> standardize(targets)\n\nnetwork n {\n  input image(1, 4, 4)\n  flatten\n'
         "  layer h1: FC -> classes\n}\n\nsearch {\n  epochs = 3\n}\n"
     )
     runner.search(parse(text), device="cpu", out="run")

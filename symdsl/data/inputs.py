@@ -55,7 +55,8 @@ class Preparation:
     def _taken(self) -> list[tuple[Step, bool]]:
         names = [step.name for step in self.data.transforms]
         first = len(names) - names[::-1].index("quadrants") if "quadrants" in names else 0
-        return [(one, place >= first and one.name not in DRAWN) for place, one in enumerate(self.data.transforms)]
+        of_images = [one for one in enumerate(self.data.transforms) if dict(one[1].arguments).get("what") != "targets"]
+        return [(one, place >= first and one.name not in DRAWN) for place, one in of_images]
 
     def __call__(self, x: Tensor) -> Tensor:
         """Images as the network reads them.

@@ -48,7 +48,8 @@ class Convolution(nn.Module):
         apart = y.unflatten(3, (-1, self.stride)).unflatten(2, (-1, self.stride))
         phases = apart.permute(0, 3, 5, 1, 2, 4).flatten(1, 2)
         best = phases.square().sum((2, 3, 4)).argmax(1)
-        return phases.gather(1, best[:, None, None, None, None].expand(-1, 1, *phases.shape[2:])).squeeze(1)
+        kept: Tensor = phases.gather(1, best[:, None, None, None, None].expand(-1, 1, *phases.shape[2:]))
+        return kept.squeeze(1)
 
     def extra_repr(self) -> str:
         """The arguments."""

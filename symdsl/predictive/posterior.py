@@ -261,7 +261,8 @@ def mean_softmax(mean: Tensor, covariance: Tensor, draws: int = DRAWS) -> Tensor
 def _root(covariance: Tensor) -> Tensor:
     """R with R R^T = covariance, which may be singular."""
     values, vectors = torch.linalg.eigh(covariance)
-    return vectors * values.clamp(min=0).sqrt().unsqueeze(1)
+    root: Tensor = vectors * values.clamp(min=0).sqrt().unsqueeze(1)
+    return root
 
 
 def _without_itself(

@@ -152,7 +152,7 @@ def test_a_run_predicts_where_its_data_are_gone(tmp_path):
 
 def test_a_regression_predicts_means_and_deviations(tmp_path, monkeypatch):
     spec, dataset = regression()
-    monkeypatch.setattr(data, "load", lambda source: dataset)
+    monkeypatch.setattr(data, "load", lambda source, **others: dataset)
     result = runner.search(spec, device="cpu", out=tmp_path / "run")
     run = symdsl.load_run(tmp_path / "run", device="cpu")
     plain, found = (run.predict(dataset.test.x, calibrated) for calibrated in (False, True))
