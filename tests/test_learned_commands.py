@@ -112,7 +112,8 @@ def test_a_regression_has_means_and_deviations(form: str, tmp_path: Path, monkey
     np.savez("data.npz", x_train=x, y_train=y, x_test=x[:5], y_test=y[:5])
     np.savez("new.npz", x=x[:2])
     text = (
-        'data arrays("data.npz", task = regression) |> standardize |> standardize(targets)\n\nnetwork n {\n  input image(1, 4, 4)\n  flatten\n'
+        'data arrays("data.npz", task = regression) |> standardize |> standardize(targets)\n\nnetwork n {\n'
+        "  input image(1, 4, 4)\n  flatten\n"
         "  layer h1: FC -> classes\n}\n\nsearch {\n  epochs = 3\n}\n"
     )
     runner.search(parse(text), device="cpu", out="run")

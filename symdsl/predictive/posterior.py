@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from symdsl.data import Examples
 from symdsl.evidence.loss import Categorical, Likelihood
@@ -99,18 +99,19 @@ class Predicted:
 
     def nll(self, targets: Tensor) -> float:
         """Negative log-likelihood of the targets, mean per example, in nats."""
-        return float(self.losses(targets).mean())
-
-    def losses(self, targets: Tensor) -> Tensor:
-        """Negative log-likelihood of the targets of every example, in nats, `[n]`."""
         if self.probabilities is not None:
-            chosen = self.probabilities.gather(1, targets[:, None]).squeeze(1)
-            return -chosen.clamp(min=torch.finfo(chosen.dtype).tiny).log()
+            chosen = self.probabilities.gather(1, targets[:, None])
+            return -float(chosen.clamp(min=torch.finfo(chosen.dtype).tiny).log().mean())
         assert self.mean is not None, "it is a regression"
         assert self.std is not None, "it is a regression"
         found = torch.distributions.Normal(self.mean, self.std).log_prob(targets.double())
-        total: Tensor = -found.sum(1)
-        return total
+        return -float(found.sum(1).mean())
+
+    def brier(self, targets: Tensor) -> float:
+        """Squared distance of the probabilities from the labels' indicators, mean per example (Brier 1950)."""
+        assert self.probabilities is not None, "it is a classification"
+        indicators = nn.functional.one_hot(targets, self.probabilities.shape[1])
+        return float((self.probabilities - indicators).square().sum(1).mean())
 
 
 @attrs.frozen(eq=False)
@@ -156,10 +157,10 @@ class Posterior:
         return Predicted(mean=mean, std=(variance + self.noise).sqrt())
 
     def tempered(self, net: Network, examples: Examples) -> Posterior:
-        """The same posterior at a temperature that predicts every training example well from all the others.
+        """The same posterior at the temperature that predicts every training example best from all the others.
 
-        It is the lowest whose mean loss is within one standard error of the least: whatever a few examples say, a
-        network that is certain with reason is not made less certain.
+        Probabilities are judged by their Brier score, which is bounded, so that a few examples for which the step
+        below goes too far do not decide; a regression by its likelihood.
 
         Leaving an example out is one Newton step of the linearised network: with V the covariance of its outputs,
         Lambda the Hessian and l the gradient of its loss in them, its outputs without it have the covariance
@@ -173,8 +174,9 @@ class Posterior:
         left_out = examples.batch(some, net.device)
         mean, covariance = attrs.evolve(self, temperature=1.0).outputs(net, left_out.x)
         mean, covariance = _without_itself(mean, covariance, left_out.y, self.likelihood, self.noise)
-        losses = torch.stack([self.predictive(mean, t * covariance).losses(left_out.y) for t in TEMPERATURES])
-        return attrs.evolve(self, temperature=TEMPERATURES[lowest_of_the_best(losses)])
+        score = Predicted.brier if isinstance(self.likelihood, Categorical) else Predicted.nll
+        scores = [score(self.predictive(mean, t * covariance), left_out.y) for t in TEMPERATURES]
+        return attrs.evolve(self, temperature=TEMPERATURES[scores.index(min(scores))])
 
     def _of_batch(self, net: Network, x: Tensor) -> tuple[Tensor, Tensor]:
         mean, uses = weight_uses(net, x.to(net.device), self.tensors)
@@ -229,16 +231,6 @@ def last_layer(net: Network) -> Iterator[str]:
     for path_name, path in layer.active():
         yield from (f"{name}.{path_name}.{tensor}" for tensor, _ in path.named_parameters())
     yield f"{name}.{BIAS}"
-
-
-def lowest_of_the_best(losses: Tensor) -> int:
-    """The first row whose mean is within one standard error of the least mean; `[row, example]`.
-
-    The error is that of the mean of differences to the best row (Breiman et al. 1984, section 3.4.3).
-    """
-    beyond = losses - losses[losses.mean(1).argmin()]
-    errors = beyond.std(1, correction=0) / losses.shape[1] ** 0.5
-    return int((beyond.mean(1) <= errors).nonzero()[0])
 
 
 @torch.no_grad()
