@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from symdsl.evidence import laplace
     from symdsl.lowering import compile
     from symdsl.progress import Callback
-    from symdsl.runner import search, search_seeds
+    from symdsl.runner import load_run, search, search_seeds
     from symdsl.spec import Spec, load, parse
 
 __version__ = "0.1.0"
@@ -29,6 +29,7 @@ __all__ = [
     "data",
     "laplace",
     "load",
+    "load_run",
     "parse",
     "render",
     "search",
@@ -43,6 +44,7 @@ _HOMES = {
     "SpecError": "diagnostics",
     "compile": "lowering",
     "load": "spec",
+    "load_run": "runner",
     "parse": "spec",
     "search": "runner",
     "search_seeds": "runner",

@@ -113,6 +113,25 @@ def _seeds_picture(format: Format) -> Callable[[SeedsFolder], bytes]:
     return view
 
 
+def _predictions_table(content: Mapping[str, Any]) -> bytes:
+    from symdsl.render.predictions import predictions_table
+
+    return _table_bytes(predictions_table(content))
+
+
+def _predictions_csv(content: Mapping[str, Any]) -> bytes:
+    from symdsl.render.predictions import predictions_csv
+
+    return predictions_csv(content)
+
+
+PREDICTION_VIEWS: dict[str, Callable[[Mapping[str, Any]], bytes]] = {
+    "table": _predictions_table,
+    "csv": _predictions_csv,
+    "json": json_bytes,
+}
+"""Views of predictions, by the name `predict --format` has for them."""
+
 NETWORK_VIEWS: dict[str, Callable[[Spec], bytes]] = {
     "summary": _network_table,
     "json": _network_json,

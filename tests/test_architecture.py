@@ -16,7 +16,20 @@ LEFT = (
     *("diagnostics", "groups", "resources", "catalog", "kinds", "language", "analysis", "graph", "render"),
     *("highlight", "spec", "runs", "report", "progress", "notebook", "editor"),
 )
-RIGHT = ("nn", "kinds.module", "data", "evidence", "kinds.weight_use", "lowering", "runner", "views", "cli", "__main__")
+RIGHT = (
+    "nn",
+    "kinds.module",
+    "data",
+    "evidence",
+    "kinds.weight_use",
+    "lowering",
+    "predictive",
+    "runner",
+    "export",
+    "views",
+    "cli",
+    "__main__",
+)
 TORCH_HALF = {"module": "kinds.module", "basis": "kinds.module", "weight_use": "kinds.weight_use"}
 """Parts of a kind's folder that are right of the torch line, by their file."""
 

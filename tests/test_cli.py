@@ -55,6 +55,7 @@ FILES = {
     "checkpoint.safetensors",
     "checkpoint.json",
     "model.safetensors",
+    "posterior.safetensors",
     "predictions.safetensors",
     "result.json",
     "learned.sym",

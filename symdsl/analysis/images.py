@@ -23,7 +23,7 @@ MOST_HEADERS = 400
 
 _FORMATS = ("PNG", "JPEG")
 
-_SUFFIXES = (".png", ".jpg", ".jpeg")
+SUFFIXES = (".png", ".jpg", ".jpeg")
 _PLAIN: Mapping[str, int] = {"1": 1, "L": 1, "P": 3, "RGB": 3}
 _CONVERTIBLE = (*_PLAIN, "LA", "PA", "RGBA", "CMYK", "YCbCr")
 _CHANNELS: Mapping[str, Mapping[str, int]] = {
@@ -187,7 +187,7 @@ def _classes(folder: Path) -> dict[str, list[str]]:
 
 
 def _images(folder: Path) -> list[str]:
-    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(_SUFFIXES) and name[0] != ".")
+    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(SUFFIXES) and name[0] != ".")
     if not names:
         raise BadDataError(f"`{folder}` holds no PNG or JPEG image; {_LAYOUT}")
     return [os.path.join(folder, name) for name in names]

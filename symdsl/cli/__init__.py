@@ -14,6 +14,7 @@ _IN_THE_ORDER_OF_THE_WORK = {
     **dict.fromkeys(("data", "compile"), "networks"),
     **dict.fromkeys(("search", "map"), "learning"),
     **dict.fromkeys(("runs", "show", "report", "eval"), "runs"),
+    **dict.fromkeys(("predict", "export"), "learned"),
     "lsp": "specs",
 }
 """The module of each command, which is imported when the command is asked for."""

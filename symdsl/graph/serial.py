@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
+NOWHERE = Span("", 1, 1, 1, 1)
+"""The span of what was written without one."""
+
 _RECORDS: dict[str, type] = {
     record.__name__: record
     for record in (
@@ -39,12 +42,13 @@ _RECORDS: dict[str, type] = {
 }
 
 
-def to_json(graph: nx.DiGraph[str]) -> dict[str, Any]:
-    """The whole graph, spans included, as values that JSON can hold; `from_json` is its inverse."""
+def to_json(graph: nx.DiGraph[str], spans: bool = True) -> dict[str, Any]:
+    """The whole graph as values that JSON can hold; `from_json` is its inverse, but for spans that are left out."""
+    keep = _everything if spans else _is_content
     return {
         "schema": SCHEMA,
-        "graph": {key: _encode(value) for key, value in graph.graph.items()},
-        "nodes": [_encode(node) for node in chain(graph)],
+        "graph": {key: _encode(value, keep) for key, value in graph.graph.items()},
+        "nodes": [_encode(node, keep) for node in chain(graph)],
         "edges": [list(edge) for edge in graph.edges],
     }
 
@@ -106,8 +110,9 @@ def _encode(value: Any, keep: Callable[[object], bool] = _everything) -> Any:
 
 def _decode(value: Any) -> Any:
     if isinstance(value, Mapping):
+        record = _RECORDS[value["record"]]
         fields = {name: _decode(item) for name, item in value.items() if name != "record"}
-        return _RECORDS[value["record"]](**fields)
+        return record(**(dict.fromkeys({"span"} & set(attrs.fields_dict(record)), NOWHERE) | fields))
     if isinstance(value, list):
         return tuple(map(_decode, value))
     return value

@@ -20,6 +20,10 @@ class Lift(nn.Module):
         """Copies `x` to every group element."""
         return x.repeat_interleave(self.order, dim=1)
 
+    def extra_repr(self) -> str:
+        """The argument."""
+        return f"{self.order}"
+
 
 class Project(nn.Module):
     """Reduces over the group, `[n, C |G|, h, w] -> [n, C, h, w]`."""
@@ -34,6 +38,10 @@ class Project(nn.Module):
         lifted: Tensor = x.unflatten(1, (-1, self.order))
         return lifted.amax(2) if self.reduction == "max" else lifted.mean(2)
 
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f'{self.order}, "{self.reduction}"'
+
 
 class Pool(nn.Module):
     """Reduces over all positions, `[n, P, h, w] -> [n, P, 1, 1]`."""
@@ -45,6 +53,10 @@ class Pool(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Takes the maximum or the mean over positions."""
         return x.amax((2, 3), keepdim=True) if self.reduction == "max" else x.mean((2, 3), keepdim=True)
+
+    def extra_repr(self) -> str:
+        """The argument."""
+        return f'"{self.reduction}"'
 
 
 class Flatten(nn.Module):

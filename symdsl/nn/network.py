@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -37,6 +38,8 @@ class Activation(nn.Module):
 class Network(nn.Module):
     """Stages in order, `[example, channel, row, column] -> [example, output]`.
 
+    The keys of its `state_dict` are those of `tensors`.
+
     Args:
         stages: modules by name; relaxed layers carry the names that precisions are keyed by.
         reads: channels, rows and columns of an example, which inputs are then checked against.
@@ -56,6 +59,8 @@ class Network(nn.Module):
                 raise ValueError(
                     f"`{first}` and `{name}` are the same parameter; a module can be used once in a network"
                 )
+        self.register_state_dict_post_hook(_keyed_like_precisions)
+        self.register_load_state_dict_pre_hook(_keyed_like_modules)
 
     def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
         """The outputs (logits, or means for regression).
@@ -111,3 +116,26 @@ def _misfit(reads: tuple[int, ...], found: tuple[int, ...]) -> str:
         return f"the network expects a batch {['n', *reads]}, got {list(found)}".replace("'", "")
     expected, got = ("x".join(map(str, shape)) for shape in (reads, found[1:]))
     return f"the network expects {expected}, got {got}"
+
+
+def _prefixes(net: Network) -> Iterator[tuple[str, str]]:
+    """What keys begin with in the tree of modules and in a `state_dict`, longest first."""
+    for name, layer in net.layers():
+        yield from ((f"stages.{name}.paths.{path}.", f"{name}.{path}.") for path in layer.paths)
+    yield from ((f"stages.{name}.", f"{name}.") for name in net.stages)
+
+
+def _keyed_like_precisions(net: nn.Module, state: dict[str, Any], prefix: str, metadata: object) -> None:
+    assert isinstance(net, Network), "it is registered by networks only"
+    _rename(state, [(prefix + long, prefix + short) for long, short in _prefixes(net)])
+
+
+def _keyed_like_modules(net: nn.Module, state: dict[str, Any], prefix: str, *others: object) -> None:
+    assert isinstance(net, Network), "it is registered by networks only"
+    _rename(state, [(prefix + short, prefix + long) for long, short in _prefixes(net)])
+
+
+def _rename(state: dict[str, Any], prefixes: Sequence[tuple[str, str]]) -> None:
+    for key in list(state):
+        found = next(((old, new) for old, new in prefixes if key.startswith(old)), None)
+        state[key if found is None else found[1] + key.removeprefix(found[0])] = state.pop(key)

@@ -88,6 +88,15 @@ class RelaxedLayer(nn.Module):
             parameter.requires_grad_(False).zero_()
         self._off |= {name}
 
+    def remove(self, name: str) -> None:
+        """Takes a path out for good; the others keep their scale.
+
+        Raises:
+            KeyError: the layer has no path of that name.
+        """
+        del self.paths[name]
+        self._off -= {name}
+
     def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
         """Maps `x` `[example, plane, row, column]`; `uses`, if given, is filled with every use of a parameter tensor.
 

@@ -1,8 +1,9 @@
 """The search: the loop in small steps, schedules, checkpoints, resume."""
 
 from symdsl.runner.evaluate import evaluate
+from symdsl.runner.loading import Run, load_run
 from symdsl.runner.searching import Result, search
 from symdsl.runner.seeds import SeedsResult, search_seeds
 from symdsl.runner.timing import probe
 
-__all__ = ["Result", "SeedsResult", "evaluate", "probe", "search", "search_seeds"]
+__all__ = ["Result", "Run", "SeedsResult", "evaluate", "load_run", "probe", "search", "search_seeds"]

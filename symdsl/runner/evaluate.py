@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 from torch import Tensor
 
 from symdsl import data as data_room
-from symdsl import lowering
 from symdsl.analysis.facts import Data
 from symdsl.data import Dataset, Preprocessing
 from symdsl.diagnostics import RunError
@@ -19,7 +16,9 @@ from symdsl.evidence.loss import LIKELIHOODS
 from symdsl.nn import Network
 from symdsl.runner.device import resolve_device
 from symdsl.runner.metrics import evaluate_outputs, outputs_of
+from symdsl.runner.model import read_model
 from symdsl.runs import RunFolder
+from symdsl.runs.folder import WEIGHTS
 from symdsl.spec import load_data
 
 
@@ -91,17 +90,4 @@ def learned_network(folder: RunFolder) -> Network:
     Raises:
         RunError: the run is not finished, or its weights are not those of its network.
     """
-    net = lowering.compile(folder.read_graph())
-    path = folder.path / "model.safetensors"
-    try:
-        weights = load_file(path)
-        for key, parameter in net.tensors().items():
-            parameter.data.copy_(weights[key])
-    except (OSError, SafetensorError, KeyError, RuntimeError) as error:
-        raise RunError(f"{path}: does not hold the weights of this network: {error}") from error
-    layers = dict(net.layers())
-    for layer in folder.read_result()["layers"]:
-        for candidate in layer["candidates"]:
-            if candidate.get("off"):
-                layers[layer["name"]].switch_off(candidate["kind"])
-    return net.eval()
+    return read_model(folder.path / WEIGHTS).network

@@ -12,8 +12,8 @@ from torch import Tensor
 
 from symdsl.diagnostics import RunError
 from symdsl.nn import Network
+from symdsl.runner.model import weights_of
 from symdsl.runs import RunFolder
-from symdsl.runs.files import read
 from symdsl.runs.folder import SPEC, WEIGHTS
 from symdsl.spec import Spec, parse
 
@@ -90,8 +90,7 @@ class Weights:
             }
             return cls(folder.path, state["epoch"], parameters)
         folder.refuse_damaged(WEIGHTS)
-        content = read(folder.path / WEIGHTS)
-        return cls(folder.path, folder.read_result()["epochs"], _tensors(folder.path / WEIGHTS, content))
+        return cls(folder.path, folder.read_result()["epochs"], weights_of(folder.path / WEIGHTS))
 
     def give_to(self, net: Network) -> None:
         """Sets the parameters of a network.

@@ -21,10 +21,13 @@ from symdsl import lowering, render, runs
 from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import content_hash, to_json
+from symdsl.predictive import fit_last_layer, posterior_bytes
 from symdsl.progress import Callbacks
 from symdsl.runner.advice import diagnosis
 from symdsl.runner.device import describe, resolve_device
+from symdsl.runner.loading import POSTERIOR
 from symdsl.runner.metrics import outputs_of
+from symdsl.runner.model import model_bytes
 from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import describe_run
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
@@ -342,14 +345,25 @@ class _Run:
         return predictions_of(outputs, self.dataset.test, self.dataset.preprocessing).to_bytes()
 
     def _write_result(self, content: dict[str, Any]) -> None:
-        weights = {key: parameter.detach().cpu() for key, parameter in self.trainer.parameters.items()}
-        self.folder.write_bytes(WEIGHTS, save_tensors(weights))
+        trainer, graph = self.trainer, self.spec.graph()
+        model = model_bytes(trainer.net, graph, self.dataset.preprocessing, trainer.noise)
+        self.folder.write_bytes(WEIGHTS, model)
         self.folder.write_bytes(PREDICTIONS, self._predictions())
         self.folder.seal(WEIGHTS, PREDICTIONS)
+        self._write_posterior()
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
         self.folder.write_text("learned.sym", self.spec.pruned(kept))
         self.folder.write_json("result.json", content)
-        graph = self.spec.graph()
         for form in PICTURES:
             self.folder.write_bytes(f"architecture.{form}", render.architecture(graph, content, form))
         self.folder.set_status("finished", datetime.now(UTC))
+
+    def _write_posterior(self) -> None:
+        one = self.trainer
+        try:
+            found = fit_last_layer(one.net, one.train, one.likelihood, one.precisions, noise=one.noise)
+        except RunError as error:
+            self.callbacks.on_note(str(error))
+            return
+        self.folder.write_bytes(POSTERIOR, posterior_bytes(found))
+        self.folder.seal(POSTERIOR)

@@ -14,6 +14,7 @@ from symdsl.spec import parse
 
 FILES = {
     *("spec.sym", "run.json", "graph.json", "metrics.jsonl", "result.json", "learned.sym", "model.safetensors"),
+    "posterior.safetensors",
     "predictions.safetensors",
     *("checkpoint.json", "checkpoint.safetensors", "checkpoint.previous.json", "checkpoint.previous.safetensors"),
     *("architecture.dot", "architecture.svg", "architecture.png"),

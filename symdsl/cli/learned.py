@@ -1,0 +1,99 @@
+"""The commands that use what a run learned: `predict` and `export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rich_click as click
+
+from symdsl.cli.options import PATH, device_option
+from symdsl.cli.terminal import deliver, note
+from symdsl.views import PREDICTION_VIEWS
+
+if TYPE_CHECKING:
+    from symdsl.runner import Run
+
+TARGETS = ("pt2", "onnx", "torch")
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.argument("inputs", type=PATH, nargs=-1, required=True, metavar="INPUT...")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(list(PREDICTION_VIEWS)),
+    default="table",
+    show_default=True,
+    help="What to print.",
+)
+@click.option("-o", "--output", type=PATH, help="Write to this file, not to standard output.")
+@click.option("--map", "plain", is_flag=True, help="The network's own outputs, without the uncertainty of its weights.")
+@device_option
+def predict(run: Path, inputs: tuple[Path, ...], form: str, output: Path | None, plain: bool, device: str) -> None:
+    """Predict classes and probabilities of new images or arrays by the network of a finished run.
+
+    An INPUT is a PNG or JPEG file, a folder of them, or an .npz file with an array `x`; it goes through the transforms
+    of the run's data, but for those that draw at random. Probabilities are averaged over the posterior of the last
+    layer's weights. Of a regression, means and standard deviations are printed.
+    """
+    from symdsl.data.inputs import read_inputs
+    from symdsl.runner import load_run
+
+    loaded = load_run(run, device)
+    names, x = read_inputs(inputs, loaded.prepare)
+    _tell_left_out(loaded)
+    content = predictions(loaded, names, x, not plain)
+    deliver(PREDICTION_VIEWS[form](content), form, output)
+
+
+def _tell_left_out(run: Run) -> None:
+    from symdsl.analysis.dataset import written
+
+    left_out = [step for step in run.prepare.left_out if step.name not in ("subset", "augment")]
+    if left_out:
+        steps = ", ".join(written(step) for step in left_out)
+        note(f"note: inputs are taken as they are after {steps}, which the data of the run went through")
+
+
+def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[str, Any]:
+    """What `run` predicts for inputs of these names, as plain values."""
+    found = run.predict(x, calibrated)
+    if found.probabilities is not None:
+        shares = found.probabilities.tolist()
+        ranked = [
+            {"class": run.classes[max(range(len(one)), key=one.__getitem__)], "probabilities": one} for one in shares
+        ]
+    else:
+        assert found.mean is not None, "it is a regression"
+        assert found.std is not None, "it is a regression"
+        pairs = zip(found.mean.tolist(), found.std.tolist(), strict=True)
+        ranked = [{"mean": mean, "std": std} for mean, std in pairs]
+    told = [{"input": name, **one} for name, one in zip(names, ranked, strict=True)]
+    return {"calibrated": calibrated, "classes": list(run.classes), "predictions": told}
+
+
+@click.command()
+@click.argument("run", type=PATH)
+@click.option(
+    "--to",
+    type=click.Choice(TARGETS),
+    required=True,
+    help="pt2: a program of torch.export; onnx; torch: a folder with a readable model.py and its weights.",
+)
+@click.option(
+    "-o", "--output", type=PATH, help="File, or folder, to write; by default SPEC.pt2, SPEC.onnx or SPEC-torch."
+)
+def export(run: Path, to: str, output: Path | None) -> None:
+    """Write the network of a finished run in a form that needs no symdsl, for any number of inputs at a time.
+
+    What was written is read back and compared with the network.
+    """
+    from symdsl.export import FORMATS, export_run
+    from symdsl.runner import load_run
+
+    loaded = load_run(run, "cpu")
+    path = output or Path(f"{loaded.result['spec']}{FORMATS[to].suffix}")
+    export_run(loaded, to, path)
+    click.echo(f"{to}: {path}")

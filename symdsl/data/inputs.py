@@ -1,0 +1,154 @@
+"""New inputs for a trained network: files read, and taken through the transforms of its data."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from symdsl.analysis.facts import Data, Step
+from symdsl.analysis.images import SUFFIXES, opened
+from symdsl.catalog.data import BadDataError
+from symdsl.data.preprocessing import Preprocessing
+from symdsl.data.records import Dataset, Examples, seeded
+from symdsl.data.transforms import TRANSFORMS
+from symdsl.diagnostics import RunError
+
+DRAWN = frozenset({"rotate", "translate", "quadrants", "subset", "augment"})
+"""Transforms that make a task of data by drawing at random: a new input is taken as it is."""
+
+_MODES = {1: "L", 3: "RGB"}
+_ARRAYS = ("x", "x_test")
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError)
+
+
+@attrs.frozen
+class Preparation:
+    """What is done to inputs before a network reads them.
+
+    Attributes:
+        data: of the network.
+        found: what its training data were standardized with.
+    """
+
+    data: Data
+    found: Preprocessing
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The transforms that a new input goes through; it comes as the last `quadrants`, if any, would leave it."""
+        return tuple(step for step, taken in self._taken() if taken)
+
+    @property
+    def left_out(self) -> tuple[Step, ...]:
+        """The transforms that it does not go through."""
+        return tuple(step for step, taken in self._taken() if not taken)
+
+    def _taken(self) -> list[tuple[Step, bool]]:
+        names = [step.name for step in self.data.transforms]
+        first = len(names) - names[::-1].index("quadrants") if "quadrants" in names else 0
+        of_images = [one for one in enumerate(self.data.transforms) if dict(one[1].arguments).get("what") != "targets"]
+        return [(one, place >= first and one.name not in DRAWN) for place, one in of_images]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Images as the network reads them.
+
+        Args:
+            x: `[n, channel, row, column]`, as the source of the data gives them: 8 bits are in [0, 1].
+
+        Raises:
+            RunError: they come out in another shape than the network reads.
+        """
+        some, given = (Examples(part.float(), torch.zeros(len(part))) for part in (x[:1], x))
+        dataset = Dataset(some, given, "regression", preprocessing=self.found)
+        try:
+            for step in self.steps:
+                dataset = TRANSFORMS[step.name](dataset, step, seeded)
+        except (ValueError, RuntimeError) as error:
+            raise RunError(str(error)) from error
+        self._check(x, dataset.test.x)
+        return dataset.test.x
+
+    def _check(self, x: Tensor, prepared: Tensor) -> None:
+        wanted = self.data.channels, self.data.height, self.data.width
+        if tuple(prepared.shape[1:]) != wanted:
+            given, read = ("x".join(map(str, shape)) for shape in (x.shape[1:], wanted))
+            raise RunError(f"it is {given}, of which the network cannot make the {read} that it reads: resize it")
+
+
+def read_inputs(paths: Iterable[Path], prepare: Preparation) -> tuple[list[str], Tensor]:
+    """What each input is called, and all of them as the network reads them, `[n, channel, row, column]`.
+
+    Args:
+        paths: PNG and JPEG files, folders of them, looked through to the bottom, and `.npz` files with an array `x` or
+            `x_test`, or with a single one.
+        prepare: brings them into the network's form.
+
+    Raises:
+        RunError: a file cannot be used; the line names it.
+    """
+    names: list[str] = []
+    parts: list[Tensor] = []
+    for path in _files(paths):
+        try:
+            found = _arrays(path) if path.suffix.lower() == ".npz" else _image(path, prepare.data.channels)
+            parts.append(prepare(found))
+        except (RunError, BadDataError) as error:
+            raise RunError(f"{error}" if str(path) in str(error) else f"{path}: {error}") from error
+        names += [str(path)] if path.suffix.lower() != ".npz" else [f"{path}[{index}]" for index in range(len(found))]
+    return names, torch.cat(parts)
+
+
+def _files(paths: Iterable[Path]) -> Iterator[Path]:
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file())
+        if not found:
+            raise RunError(f"{path}: holds no PNG or JPEG file")
+        yield from found
+
+
+def _image(path: Path, channels: int) -> Tensor:
+    if path.suffix.lower() not in SUFFIXES:
+        raise RunError("an input is a PNG or JPEG file, a folder of them, or an .npz file")
+    if channels not in _MODES:
+        raise RunError(f"the network reads {channels} channels, which an image does not have: give an .npz file")
+    with opened(str(path)) as image:
+        values = np.array(image.convert(_MODES[channels]))
+    return torch.from_numpy(values).reshape(1, *values.shape[:2], -1).permute(0, 3, 1, 2).float() / 255
+
+
+def _arrays(path: Path) -> Tensor:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            name = next((one for one in _ARRAYS if one in archive.files), None)
+            if name is None and len(archive.files) != 1:
+                raise RunError(f"holds {', '.join(f'`{one}`' for one in archive.files)}, of which none is called `x`")
+            values = archive[name or archive.files[0]]
+    except OSError as error:
+        raise RunError(f"cannot be read: {error.strerror or error}") from error
+    except _UNREADABLE as error:
+        raise RunError("is not a readable .npz file of numbers") from error
+    return _images(values)
+
+
+def _images(values: NDArray[Any]) -> Tensor:
+    if values.ndim not in (3, 4) or 0 in values.shape:
+        raise RunError(f"has the shape {values.shape}, expected [n, c, h, w] or [n, h, w]")
+    if values.dtype != np.uint8 and not np.issubdtype(values.dtype, np.floating):
+        raise RunError(f"holds {values.dtype}, expected floats or uint8")
+    x = torch.from_numpy(values.astype(np.float32))
+    if not bool(torch.isfinite(x).all()):
+        raise RunError("holds a number that is not finite")
+    x = x if values.ndim == 4 else x.unsqueeze(1)
+    return x / 255 if values.dtype == np.uint8 else x

@@ -1,0 +1,135 @@
+"""From a learned network to plain modules: weights shared by a symmetry are written out, paths of one form added up."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from symdsl.analysis.facts import Candidate, Layer
+from symdsl.diagnostics import RunError
+from symdsl.export import plain
+from symdsl.kinds.dense.module import FactoredFullyConnected
+from symdsl.kinds.sparse.module import SparseFullyConnected
+from symdsl.nn import Network, Path, RelaxedLayer
+from symdsl.nn.network import Activation
+
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "relu": nn.ReLU,
+    "gelu": nn.GELU,
+    "tanh": nn.Tanh,
+    "sigmoid": nn.Sigmoid,
+    "silu": nn.SiLU,
+    "elu": nn.ELU,
+    "leaky_relu": nn.LeakyReLU,
+    "softplus": nn.Softplus,
+    "identity": nn.Identity,
+}
+"""PyTorch's own module of each activation."""
+
+_AT_A_TIME = 64
+"""Unit inputs that a path is asked about at a time."""
+
+
+def plain_network(net: Network, records: Iterable[Layer]) -> nn.Sequential:
+    """The same function as modules of PyTorch and `symdsl.export.plain`: `[n, c, h, w] -> [n, output]`, float32.
+
+    Every path is linear, so that what it makes of unit inputs is its weight. It is computed in double precision.
+
+    Args:
+        net: a learned network.
+        records: of its layers.
+
+    Raises:
+        RunError: a path of an installed package keeps a symmetry in a way that cannot be written out.
+    """
+    wide = copy.deepcopy(net).double()
+    by_name = {one.name: one for one in records}
+    stages: OrderedDict[str, nn.Module] = OrderedDict()
+    for name, stage in wide.stages.items():
+        if isinstance(stage, RelaxedLayer):
+            stages[name] = _layer(stage, by_name[name])
+        elif isinstance(stage, Activation):
+            stages.update(_activations(name, stage))
+        else:
+            stages[name] = stage
+    return nn.Sequential(OrderedDict(**stages, outputs=nn.Flatten())).float().eval()
+
+
+def _activations(name: str, stage: Activation) -> Iterator[tuple[str, nn.Module]]:
+    layer = name.partition(":")[0]
+    for number, activation in enumerate(stage.names):
+        yield f"{layer}_{activation}{number or ''}", ACTIVATIONS[activation]()
+
+
+@torch.no_grad()
+def _layer(layer: RelaxedLayer, record: Layer) -> plain.Sum:
+    candidates = {one.name: one for one in record.candidates}
+    terms: list[nn.Module] = []
+    sampled = [_filters(path, candidates[name], record) for name, path in layer.active() if path.samples]
+    if sampled:
+        terms.append(_convolution(sampled, record.stride, layer.scale))
+    others = [path for _, path in layer.active() if not path.samples]
+    terms += [_factored(path, record, layer.scale) for path in others if isinstance(path, _FACTORED)]
+    whole = [path for path in others if not isinstance(path, _FACTORED)]
+    if whole:
+        terms.append(_fully_connected(whole, record, layer.scale))
+    found = plain.Sum(_grid(record)[1], *terms).double()
+    found.bias.copy_(layer.bias.repeat_interleave(layer.order))
+    return found
+
+
+def _grid(record: Layer) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    read, written = record.in_shape, record.out_shape
+    return (read.planes, read.height, read.width), (written.planes, written.height, written.width)
+
+
+def _filters(path: Path, candidate: Candidate, record: Layer) -> Tensor:
+    """The filters of the plain convolution that a path is, `[out plane, in plane, S, S]`."""
+    side = dict(candidate.arguments).get("k")
+    if not isinstance(side, int) or isinstance(side, bool):
+        raise RunError(
+            f"`{record.name}.{candidate.name}` cannot be exported: the kind has no `k`, the side of a filter"
+        )
+    units = torch.eye(record.in_shape.planes, dtype=torch.float64)[:, :, None, None]
+    middle = functional.pad(units, (side // 2,) * 4)
+    responses = torch.cat([path.fine(some) for some in middle.split(_AT_A_TIME)])
+    return responses.flip(2, 3).transpose(0, 1)
+
+
+def _convolution(filters: Sequence[Tensor], stride: int, scale: float) -> plain.Convolution:
+    side = max(one.shape[-1] for one in filters)
+    total = sum(functional.pad(one, ((side - one.shape[-1]) // 2,) * 4) for one in filters)
+    assert isinstance(total, Tensor), "there are filters"
+    found = plain.Convolution(total.shape[1], total.shape[0], side, stride).double()
+    found.weight.copy_(scale * total)
+    return found
+
+
+_FACTORED = (FactoredFullyConnected, SparseFullyConnected)
+
+
+def _factored(path: FactoredFullyConnected | SparseFullyConnected, record: Layer, scale: float) -> plain.Factored:
+    if isinstance(path, SparseFullyConnected):
+        outer, inner = path.u1 @ path.phi1(), path.u2 @ path.phi2()
+    else:
+        outer, inner = path.w1, path.w2
+    found = plain.Factored(inner.shape[1], inner.shape[2], len(inner), outer.shape[2], _grid(record)[1]).double()
+    found.outer.copy_(scale * outer)
+    found.inner.copy_(inner)
+    return found
+
+
+def _fully_connected(paths: Sequence[Path], record: Layer, scale: float) -> plain.FullyConnected:
+    shape, out_shape = _grid(record)
+    found = plain.FullyConnected(shape, out_shape).double()
+    units = torch.eye(math.prod(shape), dtype=torch.float64).unflatten(1, shape)
+    for path in paths:
+        rows = torch.cat([path(some).flatten(1) for some in units.split(_AT_A_TIME)])
+        found.weight.add_(scale * rows.T)
+    return found

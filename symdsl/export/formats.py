@@ -1,0 +1,141 @@
+"""The files that `symdsl export` writes, each read back and compared before it is said to be there."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import torch
+from torch import Tensor, nn
+
+from symdsl import __version__
+from symdsl.diagnostics import RunError
+from symdsl.export.convert import plain_network
+from symdsl.export.source import model_source
+from symdsl.graph.build import layers
+from symdsl.runner.loading import Run
+
+_CLOSE = 1e-4
+"""Largest difference, relative to the largest output, that rounding may make of random inputs."""
+
+Function = Callable[[Tensor], Tensor]
+
+
+@attrs.frozen
+class Format:
+    """A form of a network without symdsl.
+
+    Attributes:
+        suffix: what the default path ends with.
+        write: writes a run's plain network to a path, and gives what a reader of it computes.
+    """
+
+    suffix: str
+    write: Callable[[Run, nn.Sequential, Path], Function]
+
+
+def export_run(run: Run, to: str, path: Path) -> None:
+    """Writes a run's network in a form that needs no symdsl; `FORMATS` names them.
+
+    What was written is read back and compared with the network on random inputs, one and several at a time.
+
+    Raises:
+        RunError: the path is taken or cannot be written, a package is missing, or the outputs differ.
+    """
+    if path.exists():
+        raise RunError(f"{path}: is there already; name another path with `-o PATH`")
+    net = plain_network(run.network.cpu(), layers(run.model.graph))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _compare(run, FORMATS[to].write(run, net, path), path)
+
+
+@torch.no_grad()
+def _compare(run: Run, written: Function, path: Path) -> None:
+    data, generator = run.model.data, torch.Generator().manual_seed(0)
+    for examples in (1, 5):
+        x = torch.randn(examples, data.channels, data.height, data.width, generator=generator)
+        expected, found = run.network(x), written(x)
+        if not float((found - expected).abs().max()) <= _CLOSE * max(1.0, float(expected.abs().max())):
+            raise RunError(f"{path}: was written, but does not compute what the network does; please report it")
+
+
+def _example(run: Run) -> tuple[Tensor, ...]:
+    return (torch.zeros(3, run.model.data.channels, run.model.data.height, run.model.data.width),)
+
+
+def _facts(run: Run) -> dict[str, str]:
+    """What a reader of the file needs beside the network, as JSON texts."""
+    data = run.model.data
+    told = {
+        "spec": run.result["spec"],
+        "task": data.task,
+        "input": [data.channels, data.height, data.width],
+        "classes": run.classes,
+        "steps": [[step.name, dict(step.arguments)] for step in run.prepare.steps],
+        "preprocessing": run.model.preprocessing.record(),
+    }
+    return {"symdsl": json.dumps(told, ensure_ascii=False)}
+
+
+def _write_pt2(run: Run, net: nn.Sequential, path: Path) -> Function:
+    batch = torch.export.Dim("batch", min=1)
+    program = torch.export.export(net, _example(run), dynamic_shapes=({0: batch},))
+    torch.export.save(program, path, extra_files={f"{name}.json": text for name, text in _facts(run).items()})
+    read: Function = torch.export.load(path).module()
+    return read
+
+
+def _write_onnx(run: Run, net: nn.Sequential, path: Path) -> Function:
+    missing = [one for one in ("onnx", "onnxscript", "onnxruntime") if importlib.util.find_spec(one) is None]
+    if missing:
+        raise RunError(f"`--to onnx` needs {', '.join(missing)}: `pip install 'symdsl[onnx]'`")
+    import onnxruntime
+
+    program = torch.onnx.export(
+        net,
+        _example(run),
+        dynamo=True,
+        dynamic_shapes=({0: torch.export.Dim("batch", min=1)},),
+        input_names=["images"],
+        output_names=["outputs"],
+        verbose=False,
+    )
+    assert program is not None, "it is not written by torch.onnx itself"
+    program.model.metadata_props.update(_facts(run))
+    program.save(path, external_data=False)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return lambda x: torch.from_numpy(session.run(None, {"images": x.numpy()})[0])
+
+
+def _write_torch(run: Run, net: nn.Sequential, path: Path) -> Function:
+    path.mkdir()
+    torch.save(net.state_dict(), path / "weights.pt")
+    title = f"`{run.result['spec']}`, seed {run.result['seed']}"
+    text = model_source(net, title, __version__, run.classes, run.prepare, dict(_shares(run.result)))
+    (path / "model.py").write_text(text, encoding="utf-8")
+    found = importlib.util.spec_from_file_location("symdsl_exported_model", path / "model.py")
+    assert found is not None, "the file was written"
+    assert found.loader is not None, "it is a Python file"
+    module = importlib.util.module_from_spec(found)
+    found.loader.exec_module(module)
+    read: Function = module.load()
+    return read
+
+
+def _shares(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """What each layer became, by its name."""
+    for layer in result["layers"]:
+        parts = [f"{one['kind']} {one['relative']:.1%}" for one in layer["candidates"] if not one.get("off")]
+        yield layer["name"], f"{layer['name']}: {', '.join(parts)}"
+
+
+FORMATS: dict[str, Format] = {
+    "pt2": Format(".pt2", _write_pt2),
+    "onnx": Format(".onnx", _write_onnx),
+    "torch": Format("-torch", _write_torch),
+}
+"""Every form by the name `--to` has for it."""

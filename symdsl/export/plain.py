@@ -1,0 +1,97 @@
+"""What a learned layer is made of in plain PyTorch; an exported `model.py` has the text of these classes."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+
+class Sum(nn.Module):
+    """What a layer's terms make of a map, added up, and a bias for each plane: `[n, *shape]`."""
+
+    def __init__(self, shape: tuple[int, int, int], *terms: nn.Module) -> None:
+        super().__init__()
+        self.shape = shape
+        self.terms = nn.ModuleList(terms)
+        self.bias = nn.Parameter(torch.zeros(shape[0]))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Adds up."""
+        y = self.bias[:, None, None].expand(x.shape[0], *self.shape)
+        for term in self.terms:
+            y = y + term(x)
+        return y
+
+
+class Convolution(nn.Module):
+    """A convolution on the torus; of every `stride`-th position the phase is kept whose values have most energy."""
+
+    def __init__(self, planes: int, outputs: int, kernel: int, stride: int = 1) -> None:
+        super().__init__()
+        self.stride = stride
+        self.weight = nn.Parameter(torch.zeros(outputs, planes, kernel, kernel))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Wraps the map around its edges and convolves it."""
+        margin = self.weight.shape[-1] // 2
+        if margin:
+            x = torch.cat((x[:, :, -margin:], x, x[:, :, :margin]), 2)
+            x = torch.cat((x[..., -margin:], x, x[..., :margin]), 3)
+        y = functional.conv2d(x, self.weight)
+        return y if self.stride == 1 else self.strongest_phase(y)
+
+    def strongest_phase(self, y: Tensor) -> Tensor:
+        """Thins a map out so that what is kept moves with the image."""
+        apart = y.unflatten(3, (-1, self.stride)).unflatten(2, (-1, self.stride))
+        phases = apart.permute(0, 3, 5, 1, 2, 4).flatten(1, 2)
+        best = phases.square().sum((2, 3, 4)).argmax(1)
+        kept: Tensor = phases.gather(1, best[:, None, None, None, None].expand(-1, 1, *phases.shape[2:]))
+        return kept.squeeze(1)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        outputs, planes, kernel, _ = self.weight.shape
+        return f"{planes}, {outputs}, {kernel}" + (f", stride={self.stride}" if self.stride > 1 else "")
+
+
+class FullyConnected(nn.Module):
+    """Every number of the output reads every number of the input."""
+
+    def __init__(self, shape: tuple[int, int, int], out_shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        self.shape, self.out_shape = shape, out_shape
+        self.weight = nn.Parameter(torch.zeros(math.prod(out_shape), math.prod(shape)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Multiplies by the weight."""
+        y: Tensor = functional.linear(x.flatten(1), self.weight).unflatten(1, self.out_shape)
+        return y
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return f"{self.shape}, {self.out_shape}"
+
+
+class Factored(nn.Module):
+    """As fully connected, with w[c', y, c, x] = outer[c', c, y] inner[c', c, x], the planes in runs of one channel."""
+
+    def __init__(
+        self, channels: int, positions: int, out_channels: int, out_positions: int, out_shape: tuple[int, int, int]
+    ) -> None:
+        super().__init__()
+        self.out_shape = out_shape
+        self.outer = nn.Parameter(torch.zeros(out_channels, channels, out_positions))
+        self.inner = nn.Parameter(torch.zeros(out_channels, channels, positions))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Sums over positions, then over channels."""
+        mixed = torch.einsum("ncx,dcx->ndc", x.reshape(x.shape[0], *self.inner.shape[1:]), self.inner)
+        return torch.einsum("ndc,dcy->ndy", mixed, self.outer).reshape(x.shape[0], *self.out_shape)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        out_channels, channels, positions = self.inner.shape
+        return f"{channels}, {positions}, {out_channels}, {self.outer.shape[2]}, {self.out_shape}"

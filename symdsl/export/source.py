@@ -1,0 +1,158 @@
+"""The text of `model.py`: a learned network as a module that needs PyTorch alone."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+
+from torch import nn
+
+from symdsl.analysis.facts import Step
+from symdsl.data.inputs import Preparation
+from symdsl.export import plain
+from symdsl.nn import maps
+
+_HEAD = '''"""{title}, learned by symdsl {version}, in plain PyTorch.
+
+    from model import CLASSES, load, prepare
+    outputs = load()(prepare(images))    # {outputs}
+
+`images` is `[n, {channels}, row, column]`, as the data have them; 8 bits are in [0, 1]. The network reads {reads}.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict
+from pathlib import Path
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+CLASSES = {classes}
+"""Names of the outputs, in order."""
+'''
+_LOAD = '''
+def load(path: str | Path = Path(__file__).with_name("weights.pt")) -> nn.Sequential:
+    """The learned network, ready to predict with or to be trained on."""
+    net = network()
+    net.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
+    return net.eval()
+'''
+_OUTPUTS = {
+    "classification": "logits `[n, class]`",
+    "regression": "means `[n, target]`, as the network was trained on them",
+}
+
+
+def model_source(
+    net: nn.Sequential,
+    title: str,
+    version: str,
+    classes: tuple[str, ...],
+    prepare: Preparation,
+    shares: Mapping[str, str],
+) -> str:
+    """The text of `model.py`.
+
+    Args:
+        net: as `plain_network` gives it.
+        title: what it is.
+        version: of symdsl.
+        classes: names of the outputs.
+        prepare: what is done to inputs.
+        shares: by name of a layer, what is to be said of it.
+    """
+    data = prepare.data
+    head = _HEAD.format(
+        title=title,
+        version=version,
+        outputs=_OUTPUTS[data.task],
+        channels=data.channels,
+        reads=f"`[n, {data.channels}, {data.height}, {data.width}]`",
+        classes=_listed(classes),
+    )
+    used = {type(module) for module in net.modules()}
+    parts = [head.rstrip("\n"), _prepared(prepare)]
+    if used & {maps.Project, maps.Pool}:
+        parts.insert(1, 'Reduction = Literal["max", "mean"]')
+    else:
+        parts[0] = parts[0].replace("from typing import Literal\n", "")
+    if plain.FullyConnected not in used:
+        parts[0] = parts[0].replace("import math\n", "")
+    parts += [inspect.getsource(one).rstrip() for one in _CLASSES if one in used]
+    parts += [_network(net, shares), _LOAD.strip("\n")]
+    return "\n\n\n".join(parts) + "\n"
+
+
+_CLASSES = (
+    *(plain.Sum, plain.Convolution, plain.FullyConnected, plain.Factored),
+    *(maps.Lift, maps.Project, maps.Pool, maps.Flatten),
+)
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return "[\n" + "".join(f"    {name!r},\n" for name in names) + "]"
+
+
+def _network(net: nn.Sequential, shares: Mapping[str, str]) -> str:
+    lines = ["def network() -> nn.Sequential:", '    """The network before its weights are loaded."""']
+    lines += ["    return nn.Sequential(", "        OrderedDict(", "            ["]
+    for name, stage in net.named_children():
+        if name in shares:
+            lines.append(f"                # {shares[name]}")
+        lines += textwrap.indent(f"({name!r}, {_written(stage)}),", " " * 16).splitlines()
+    return "\n".join([*lines, "            ]", "        )", "    )"])
+
+
+def _written(module: nn.Module) -> str:
+    """A call that makes a module of this form."""
+    if isinstance(module, plain.Sum):
+        terms = "".join(f"    {_written(term)},\n" for term in module.terms)
+        return f"Sum(\n    {module.shape},\n{terms})"
+    return repr(module) if type(module) in _CLASSES else f"nn.{module!r}"
+
+
+def _prepared(prepare: Preparation) -> str:
+    lines = ["def prepare(x: Tensor) -> Tensor:", '    """Images as the network reads them."""']
+    for step in prepare.steps:
+        lines += textwrap.indent("\n".join(_STEPS[step.name](step, prepare)), "    ").splitlines()
+    return "\n".join([*lines, "    return x"])
+
+
+def _standardize(step: Step, prepare: Preparation) -> Iterator[str]:
+    found = prepare.found.standardize
+    assert found is not None, "the run has found it"
+    yield f"mean = torch.tensor({list(found.mean)!r}, dtype=torch.float64).float()[:, None, None].to(x.device)"
+    yield f"std = torch.tensor({list(found.std)!r}, dtype=torch.float64).float()[:, None, None].to(x.device)"
+    yield "x = (x - mean) / std"
+
+
+def _resize(step: Step, prepare: Preparation) -> Iterator[str]:
+    size = step.argument("size")
+    yield f"if x.shape[2:] != ({size}, {size}):"
+    smooth = f"antialias={size} < max(x.shape[2:])"
+    yield f'    x = functional.interpolate(x, ({size}, {size}), mode="bilinear", {smooth})'
+
+
+def _pad(step: Step, prepare: Preparation) -> Iterator[str]:
+    size = step.argument("size")
+    yield f"top, left = ({size} - x.shape[2]) // 2, ({size} - x.shape[3]) // 2"
+    yield f"x = functional.pad(x, (left, {size} - x.shape[3] - left, top, {size} - x.shape[2] - top))"
+
+
+def _crop(step: Step, prepare: Preparation) -> Iterator[str]:
+    size = step.argument("size")
+    yield f"top, left = (x.shape[2] - {size}) // 2, (x.shape[3] - {size}) // 2"
+    yield f"x = x[:, :, top : top + {size}, left : left + {size}]"
+
+
+_STEPS: dict[str, Callable[[Step, Preparation], Iterator[str]]] = {
+    "standardize": _standardize,
+    "resize": _resize,
+    "pad": _pad,
+    "crop": _crop,
+}

@@ -1,0 +1,289 @@
+"""The Laplace approximation of the posterior of some parameter tensors, and the predictive of the linearised network.
+
+A tensor's block of the Gauss-Newton matrix is the Kronecker product of `G = mean over examples and uses of g g^T` and
+`A = sum over examples and uses of a a^T` (KFAC-expand). With their eigenvectors, the covariance of the outputs under
+N(theta, (G (x) A / noise + precision)^-1) follows for every example from its own derivatives, the predictive of a
+generalised linear model (Immer et al. 2021, "Improving predictions of Bayesian neural nets via local linearization").
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+
+import attrs
+import torch
+from torch import Tensor, nn
+
+from symdsl.data import Examples
+from symdsl.evidence.loss import Categorical, Likelihood
+from symdsl.nn import BIAS, Network
+from symdsl.predictive.weight_uses import WeightUse, weight_uses
+
+DRAWS = 512
+"""Logits drawn for each example, the same standard normal numbers for all."""
+
+TEMPERATURES = (0.0, *(2.0**-step for step in range(10, -1, -1)))
+"""What the covariance may be multiplied by: nothing, 1/1024, ..., 1."""
+
+MOST_LEFT_OUT = 2000
+"""Training examples that are left out, one after the other, to choose a temperature."""
+
+PARTS = ("read", "given", "read_values", "given_values")
+"""The tensors of a `TensorPosterior`."""
+
+_NUMBERS = 1 << 24
+"""Numbers that the derivatives of a batch may take."""
+
+
+@attrs.frozen(eq=False)
+class TensorPosterior:
+    """The eigenvectors and eigenvalues of one tensor's Kronecker factors, float64.
+
+    Attributes:
+        read: eigenvectors of A in columns, `[block, in, in]`.
+        given: eigenvectors of G in columns, `[block, out, out]`.
+        read_values: eigenvalues of A, `[block, in]`.
+        given_values: eigenvalues of G, `[block, out]`.
+        precision: of the prior of every entry.
+    """
+
+    read: Tensor
+    given: Tensor
+    read_values: Tensor
+    given_values: Tensor
+    precision: float
+
+    @classmethod
+    def of(cls, a: Tensor, g: Tensor, precision: float) -> TensorPosterior:
+        """From A and G."""
+        read_values, read = torch.linalg.eigh(a)
+        given_values, given = torch.linalg.eigh(g)
+        return cls(read, given, read_values.clamp(min=0), given_values.clamp(min=0), precision)
+
+    def to(self, device: torch.device) -> TensorPosterior:
+        """The same on a device."""
+        moved = {name: getattr(self, name).to(device) for name in PARTS}
+        return attrs.evolve(self, **moved)
+
+    def covariance(self, use: WeightUse, noise: float) -> Tensor:
+        """Its part of the covariance of the outputs of a batch, `[n, output, output]`."""
+        a = use.inputs.to(self.read) @ self.read
+        g = use.gradients.to(self.given) @ self.given
+        products = self.given_values[:, :, None] * self.read_values[:, None]
+        scaled = torch.einsum("nkbro,nbri->nkboi", g, a) * (products / noise + self.precision).rsqrt()
+        flat = scaled.flatten(2)
+        return flat @ flat.mT
+
+
+@attrs.frozen(eq=False)
+class Predicted:
+    """What is predicted for some examples.
+
+    Attributes:
+        probabilities: of the classes, `[n, class]`, for classification.
+        mean: of the targets, `[n, target]`, for regression.
+        std: standard deviation of the targets, noise included, `[n, target]`, for regression.
+    """
+
+    probabilities: Tensor | None = None
+    mean: Tensor | None = None
+    std: Tensor | None = None
+
+    @classmethod
+    def plain(cls, outputs: Tensor, likelihood: Likelihood, noise: float) -> Predicted:
+        """What the network says without the uncertainty of its weights."""
+        if isinstance(likelihood, Categorical):
+            return cls(probabilities=outputs.double().softmax(1))
+        return cls(mean=outputs.double(), std=torch.full_like(outputs, math.sqrt(noise), dtype=torch.float64))
+
+    def nll(self, targets: Tensor) -> float:
+        """Negative log-likelihood of the targets, mean per example, in nats."""
+        if self.probabilities is not None:
+            chosen = self.probabilities.gather(1, targets[:, None])
+            return -float(chosen.clamp(min=torch.finfo(chosen.dtype).tiny).log().mean())
+        assert self.mean is not None, "it is a regression"
+        assert self.std is not None, "it is a regression"
+        found = torch.distributions.Normal(self.mean, self.std).log_prob(targets.double())
+        return -float(found.sum(1).mean())
+
+    def brier(self, targets: Tensor) -> float:
+        """Squared distance of the probabilities from the labels' indicators, mean per example (Brier 1950)."""
+        assert self.probabilities is not None, "it is a classification"
+        indicators = nn.functional.one_hot(targets, self.probabilities.shape[1])
+        return float((self.probabilities - indicators).square().sum(1).mean())
+
+
+@attrs.frozen(eq=False)
+class Posterior:
+    """The posterior of some parameter tensors, the others held where they are.
+
+    Attributes:
+        tensors: by key of `net.tensors()`.
+        likelihood: of the targets.
+        noise: variance of the Gaussian likelihood; 1 for classification.
+        temperature: what the covariance is multiplied by; 1 is the Laplace approximation itself.
+    """
+
+    tensors: Mapping[str, TensorPosterior]
+    likelihood: Likelihood
+    noise: float
+    temperature: float = 1.0
+
+    def to(self, device: torch.device) -> Posterior:
+        """The same on a device."""
+        return attrs.evolve(self, tensors={key: one.to(device) for key, one in self.tensors.items()})
+
+    def outputs(self, net: Network, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean `[n, output]` and covariance `[n, output, output]` of the linearised network's outputs, float64.
+
+        Args:
+            net: the network the posterior is of.
+            x: `[n, channel, row, column]`.
+        """
+        parts = [self._of_batch(net, part) for part in x.split(_batch(net, x, self.tensors))]
+        means, covariances = zip(*parts, strict=True)
+        return torch.cat(means), self.temperature * torch.cat(covariances)
+
+    def predict(self, net: Network, x: Tensor) -> Predicted:
+        """The predictive of the linearised network; see `outputs`."""
+        return self.predictive(*self.outputs(net, x))
+
+    def predictive(self, mean: Tensor, covariance: Tensor) -> Predicted:
+        """The predictive of Gaussian outputs: softmax in the mean over drawn logits, or a Gaussian with their noise."""
+        if isinstance(self.likelihood, Categorical):
+            return Predicted(probabilities=mean_softmax(mean, covariance))
+        variance = covariance.diagonal(dim1=1, dim2=2).clamp(min=0)
+        return Predicted(mean=mean, std=(variance + self.noise).sqrt())
+
+    def tempered(self, net: Network, examples: Examples) -> Posterior:
+        """The same posterior at the temperature that predicts every training example best from all the others.
+
+        Probabilities are judged by their Brier score, which is bounded, so that a few examples for which the step
+        below goes too far do not decide; a regression by its likelihood.
+
+        Leaving an example out is one Newton step of the linearised network: with V the covariance of its outputs,
+        Lambda the Hessian and l the gradient of its loss in them, its outputs without it have the covariance
+        `V (I - Lambda V)^-1` and move by that times l.
+
+        Args:
+            net: the network.
+            examples: that it was trained on.
+        """
+        some = torch.linspace(0, len(examples) - 1, min(len(examples), MOST_LEFT_OUT)).long().to(examples.x.device)
+        left_out = examples.batch(some, net.device)
+        mean, covariance = attrs.evolve(self, temperature=1.0).outputs(net, left_out.x)
+        mean, covariance = _without_itself(mean, covariance, left_out.y, self.likelihood, self.noise)
+        score = Predicted.brier if isinstance(self.likelihood, Categorical) else Predicted.nll
+        scores = [score(self.predictive(mean, t * covariance), left_out.y) for t in TEMPERATURES]
+        return attrs.evolve(self, temperature=TEMPERATURES[scores.index(min(scores))])
+
+    def _of_batch(self, net: Network, x: Tensor) -> tuple[Tensor, Tensor]:
+        mean, uses = weight_uses(net, x.to(net.device), self.tensors)
+        parts = [tensor.covariance(uses[key], self.noise) for key, tensor in self.tensors.items()]
+        return mean.double(), torch.stack(parts).sum(0)
+
+
+def fit(
+    net: Network,
+    examples: Examples,
+    likelihood: Likelihood,
+    precisions: Mapping[str, float],
+    noise: float = 1.0,
+) -> Posterior:
+    """The posterior of the parameter tensors that have a precision, at the network's present parameters.
+
+    All columns of Lambda are taken, whatever the search took.
+
+    Args:
+        net: the network, whose parameters are a mode.
+        examples: training data.
+        likelihood: of the targets.
+        precisions: of the priors, by key of `net.tensors()`.
+        noise: variance of the Gaussian likelihood.
+
+    Raises:
+        RunError: a tensor is of a kind that has no such posterior.
+    """
+    a: dict[str, Tensor] = {}
+    g: dict[str, Tensor] = {}
+    for part in examples.x.split(_batch(net, examples.x, precisions)):
+        outputs, uses = weight_uses(net, part.to(net.device), precisions)
+        columns = torch.stack(list(likelihood.columns(outputs.double())), 2)
+        for key, use in uses.items():
+            _add(a, key, _moment(use.inputs.double()))
+            given = torch.einsum("nkbro,nkc->ncbro", use.gradients.double(), columns).transpose(1, 2)
+            _add(g, key, _moment(given.flatten(2, 3)) / (len(examples) * given.shape[3]))
+    return Posterior({key: TensorPosterior.of(a[key], g[key], precisions[key]) for key in a}, likelihood, noise)
+
+
+def fit_last_layer(
+    net: Network, examples: Examples, likelihood: Likelihood, precisions: Mapping[str, float], noise: float = 1.0
+) -> Posterior:
+    """The posterior of the network's last layer, at the temperature that suits the training examples; see `fit`."""
+    chosen = {key: precisions[key] for key in last_layer(net) if key in precisions}
+    return fit(net, examples, likelihood, chosen, noise).tempered(net, examples)
+
+
+def last_layer(net: Network) -> Iterator[str]:
+    """Keys of the parameter tensors of the last layer."""
+    name, layer = list(net.layers())[-1]
+    for path_name, path in layer.active():
+        yield from (f"{name}.{path_name}.{tensor}" for tensor, _ in path.named_parameters())
+    yield f"{name}.{BIAS}"
+
+
+@torch.no_grad()
+def mean_softmax(mean: Tensor, covariance: Tensor, draws: int = DRAWS) -> Tensor:
+    """E[softmax(f)] for f ~ N(mean, covariance), by the same draws for every example: `[n, class]`.
+
+    Args:
+        mean: `[n, class]`, float64.
+        covariance: `[n, class, class]`, float64.
+        draws: an even number; of each its opposite is another.
+    """
+    classes = mean.shape[1]
+    normal = torch.randn(draws // 2, classes, dtype=mean.dtype, generator=torch.Generator().manual_seed(0))
+    both = torch.cat((normal, -normal)).to(mean.device)
+    batches = max(1, mean.numel() * draws // _NUMBERS)
+    parts = zip(mean.tensor_split(batches), covariance.tensor_split(batches), strict=True)
+    return torch.cat([(some.unsqueeze(1) + both @ _root(wide).mT).softmax(2).mean(1) for some, wide in parts])
+
+
+def _root(covariance: Tensor) -> Tensor:
+    """R with R R^T = covariance, which may be singular."""
+    values, vectors = torch.linalg.eigh(covariance)
+    root: Tensor = vectors * values.clamp(min=0).sqrt().unsqueeze(1)
+    return root
+
+
+def _without_itself(
+    mean: Tensor, covariance: Tensor, targets: Tensor, likelihood: Likelihood, noise: float
+) -> tuple[Tensor, Tensor]:
+    """Mean and covariance of each example's outputs in a posterior without it."""
+    leaf = mean.clone().requires_grad_()
+    (gradient,) = torch.autograd.grad(likelihood.loss(leaf, targets) / noise, leaf)
+    columns = torch.stack(list(likelihood.columns(mean)), 2)
+    hessian = columns @ columns.mT / noise
+    unit = torch.eye(mean.shape[1], dtype=mean.dtype, device=mean.device)
+    wider = covariance @ torch.linalg.inv(unit - hessian @ covariance)
+    wider = (wider + wider.mT) / 2
+    return mean + (wider @ gradient.unsqueeze(2)).squeeze(2), wider
+
+
+def _moment(rows: Tensor) -> Tensor:
+    """sum over n and R of r r^T, `[n, block, R, side] -> [block, side, side]`."""
+    flat = rows.transpose(0, 1).flatten(1, 2)
+    total: Tensor = flat.mT @ flat
+    return total
+
+
+def _add(sums: dict[str, Tensor], key: str, term: Tensor) -> None:
+    sums[key] = sums[key] + term if key in sums else term
+
+
+@torch.no_grad()
+def _batch(net: Network, x: Tensor, keys: Iterable[str]) -> int:
+    """How many examples' derivatives are formed at a time."""
+    tensors, outputs = net.tensors(), len(net(x[:1].to(net.device))[0])
+    return max(1, min(512, _NUMBERS // (outputs * max(tensors[key].numel() for key in keys))))

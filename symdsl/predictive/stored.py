@@ -1,0 +1,57 @@
+"""A posterior as a file: eigenvectors and eigenvalues by parameter tensor, all else as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+
+from symdsl.diagnostics import RunError
+from symdsl.evidence.loss import Likelihood
+from symdsl.predictive.posterior import PARTS, Posterior, TensorPosterior
+
+SCHEMA = 1
+
+_ENTRY = "symdsl"
+
+
+def posterior_bytes(posterior: Posterior) -> bytes:
+    """The content of `posterior.safetensors`."""
+    tensors = {
+        f"{key}/{part}": getattr(one, part).cpu().contiguous()
+        for key, one in posterior.tensors.items()
+        for part in PARTS
+    }
+    told = {
+        "schema": SCHEMA,
+        "precisions": {key: one.precision for key, one in posterior.tensors.items()},
+        "noise": posterior.noise,
+        "temperature": posterior.temperature,
+    }
+    return save(tensors, {_ENTRY: json.dumps(told, sort_keys=True)})
+
+
+def read_posterior(path: Path, likelihood: Likelihood) -> Posterior:
+    """The posterior in a file that `posterior_bytes` wrote.
+
+    Args:
+        path: the file.
+        likelihood: of the network's targets.
+
+    Raises:
+        RunError: the file is missing, damaged or of another version.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            told = json.loads((file.metadata() or {}).get(_ENTRY, "null"))
+            if told["schema"] != SCHEMA:
+                raise RunError(f"{path}: another version wrote it")
+            tensors = {
+                key: TensorPosterior(**{part: file.get_tensor(f"{key}/{part}") for part in PARTS}, precision=precision)
+                for key, precision in told["precisions"].items()
+            }
+            return Posterior(tensors, likelihood, told["noise"], told["temperature"])
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{path}: does not hold a posterior: {error}") from error

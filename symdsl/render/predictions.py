@@ -1,0 +1,62 @@
+"""Predictions as a table for the terminal, as CSV, and as plain values."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from symdsl.render.cells import Cells, add_section, new_table, number_text, percent_text
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_RUNNERS_UP = 2
+
+
+def predictions_table(content: Mapping[str, Any]) -> Table:
+    """A row for each input: its class and the next two with their probabilities, or each target with its deviation.
+
+    Args:
+        content: `classes`, the names of classes or targets, and `predictions`: of each its `input`, and either its
+            `class` and `probabilities`, or `mean` and `std`, in the order of `classes`.
+    """
+    names = content["classes"]
+    of_classes = any("probabilities" in one for one in content["predictions"])
+    titles = (("class", "left"), ("probability", "right"), ("next", "left")) if of_classes else ()
+    columns = titles or tuple((f"target {name}", "right") for name in names)
+    table = new_table((("input", "left"), *columns))
+    for one in content["predictions"]:
+        cells = _of_classes(one, names) if of_classes else _of_targets(one)
+        add_section(table, [(one["input"], *cells)])
+    return table
+
+
+def predictions_csv(content: Mapping[str, Any]) -> bytes:
+    """The same with all probabilities, a line for each input below a line of titles."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows(_lines(content["predictions"], content["classes"]))
+    return text.getvalue().encode()
+
+
+def _lines(predictions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Iterator[Sequence[Any]]:
+    if any("probabilities" in one for one in predictions):
+        yield ("input", "class", *(f"p({name})" for name in names))
+        yield from ((one["input"], one["class"], *one["probabilities"]) for one in predictions)
+    else:
+        yield ("input", *(f"{what}({name})" for name in names for what in ("mean", "std")))
+        for one in predictions:
+            yield (one["input"], *(value for pair in zip(one["mean"], one["std"], strict=True) for value in pair))
+
+
+def _of_classes(one: Mapping[str, Any], names: Sequence[str]) -> Cells:
+    ranked = sorted(zip(one["probabilities"], names, strict=True), key=lambda pair: -pair[0])
+    following = ", ".join(f"{name} {percent_text(share)}" for share, name in ranked[1 : 1 + _RUNNERS_UP])
+    return one["class"], percent_text(ranked[0][0]), following
+
+
+def _of_targets(one: Mapping[str, Any]) -> Cells:
+    pairs = zip(one["mean"], one["std"], strict=True)
+    return tuple(f"{number_text(mean)} ± {number_text(std)}" for mean, std in pairs)

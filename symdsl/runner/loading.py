@@ -1,0 +1,124 @@
+"""A finished run as a value: its network, its spec, its result, and what it predicts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+from torch import Tensor
+
+from symdsl.data.inputs import Preparation
+from symdsl.diagnostics import RunError
+from symdsl.evidence.loss import LIKELIHOODS
+from symdsl.nn import Network
+from symdsl.predictive import Posterior, Predicted, read_posterior
+from symdsl.runner.device import resolve_device
+from symdsl.runner.metrics import outputs_of
+from symdsl.runner.model import Model, read_model
+from symdsl.runs import RunFolder
+from symdsl.runs.folder import WEIGHTS
+from symdsl.spec import Spec, load
+
+POSTERIOR = "posterior.safetensors"
+
+
+@attrs.frozen(eq=False)
+class Run:
+    """What a finished run learned.
+
+    Attributes:
+        folder: of the run.
+        model: the network, and what a prediction by it needs.
+        result: what `result.json` holds.
+        prepare: takes images as the source of the data gives them, `[n, channel, row, column]`, 8 bits in [0, 1],
+            through the transforms of the data that draw nothing at random.
+    """
+
+    folder: Path
+    model: Model = attrs.field(repr=False)
+    result: dict[str, Any] = attrs.field(repr=False)
+    prepare: Preparation = attrs.field(repr=False)
+
+    @property
+    def network(self) -> Network:
+        """A `torch.nn.Module` without the paths that were switched off, ready to be trained on."""
+        return self.model.network
+
+    @property
+    def spec(self) -> Spec:
+        """The spec as it was run.
+
+        Raises:
+            SpecError: it is damaged, or the files of its data are gone.
+        """
+        return load(self.folder / "spec.sym")
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, or of the targets, in the order of the outputs; their numbers where they have none."""
+        return self.model.preprocessing.classes or tuple(map(str, range(self.model.data.classes)))
+
+    def predict(self, x: Tensor, calibrated: bool = True) -> Predicted:
+        """What the run predicts for some inputs.
+
+        Args:
+            x: as the network reads them, `[n, channel, row, column]`: test examples of `symdsl.data.load`, or what
+                `prepare` returns.
+            calibrated: whether to average over the posterior of the last layer's weights; without, the network's own
+                outputs count.
+
+        Returns:
+            Probabilities of the classes; for a regression means and standard deviations in the units of the data.
+
+        Raises:
+            RunError: `x` is not of the network's shape, or the run has no posterior.
+        """
+        wanted = (self.model.data.channels, self.model.data.height, self.model.data.width)
+        if x.ndim != 4 or tuple(x.shape[1:]) != wanted:
+            raise RunError(f"`x` is of shape {tuple(x.shape)}, expected (n, {', '.join(map(str, wanted))})")
+        return self._in_units(self._calibrated(x) if calibrated else self._plain(x))
+
+    def posterior(self) -> Posterior:
+        """The posterior of the last layer's weights.
+
+        Raises:
+            RunError: the run has none, because its last layer is of a kind without one.
+        """
+        path = self.folder / POSTERIOR
+        if not path.exists():
+            raise RunError(f"{path}: the run has no posterior to predict with; `--map` predicts without")
+        RunFolder.view(self.folder).refuse_damaged(POSTERIOR)
+        return read_posterior(path, LIKELIHOODS[self.model.data.task]).to(self.network.device)
+
+    def _calibrated(self, x: Tensor) -> Predicted:
+        return self.posterior().predict(self.network, x)
+
+    def _plain(self, x: Tensor) -> Predicted:
+        likelihood = LIKELIHOODS[self.model.data.task]
+        return Predicted.plain(outputs_of(self.network, x), likelihood, self.model.noise)
+
+    def _in_units(self, found: Predicted) -> Predicted:
+        targets = self.model.preprocessing.targets
+        if targets is None or found.mean is None or found.std is None:
+            return found
+        scale = self.model.preprocessing.target_scale(found.mean.shape[1]).to(found.std.device)
+        return Predicted(mean=targets.restored(found.mean), std=found.std * scale)
+
+
+def load_run(path: str | Path, device: str = "auto") -> Run:
+    """Opens a finished run.
+
+    Args:
+        path: its folder.
+        device: where its network computes: `auto`, `cpu`, `cuda` or `cuda:n`.
+
+    Raises:
+        RunError: it is not finished, or its files cannot be used.
+    """
+    folder = RunFolder.view(path)
+    result = folder.read_result()
+    folder.refuse_damaged(WEIGHTS)
+    model = read_model(folder.path / WEIGHTS)
+    model.network.to(resolve_device(device))
+    return Run(folder.path, model, result, Preparation(model.data, model.preprocessing))

@@ -1,0 +1,133 @@
+"""The file of a learned network, which says by itself how the network is built."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from symdsl import lowering
+from symdsl.analysis.facts import Data
+from symdsl.data.preprocessing import Preprocessing
+from symdsl.diagnostics import RunError
+from symdsl.graph import from_json, to_json
+from symdsl.nn import Network
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+SCHEMA = 1
+
+_ENTRY = "symdsl"
+
+
+@attrs.frozen(eq=False)
+class Model:
+    """A learned network, and what a prediction by it needs.
+
+    Attributes:
+        network: without the paths that were switched off, weights loaded.
+        graph: of the network as the spec has it.
+        preprocessing: what its training data were standardized with, and the names of its classes.
+        noise: variance of the Gaussian likelihood; 1 for classification.
+    """
+
+    network: Network
+    graph: nx.DiGraph[str]
+    preprocessing: Preprocessing
+    noise: float
+
+    @property
+    def data(self) -> Data:
+        """Where its examples came from and what was done to them."""
+        found: Data = self.graph.graph["data"]
+        return found
+
+
+def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessing, noise: float) -> bytes:
+    """The content of `model.safetensors`: weights by the keys of `net.state_dict()`, and all else as JSON.
+
+    Paths that are switched off have no weights in it, and are named.
+
+    Args:
+        net: the learned network.
+        graph: that it was built from.
+        preprocessing: of its data.
+        noise: variance of the Gaussian likelihood.
+    """
+    off = [f"{name}.{path}" for name, layer in net.layers() for path in sorted(layer.off)]
+    state = net.state_dict()
+    kept = {key: _plain(value) for key, value in state.items() if not key.startswith(tuple(f"{one}." for one in off))}
+    told = {
+        "schema": SCHEMA,
+        "graph": _content(graph),
+        "shapes": {key: list(value.shape) for key, value in kept.items()},
+        "off": off,
+        "preprocessing": preprocessing.record(),
+        "noise": noise,
+    }
+    return save(kept, {_ENTRY: json.dumps(told, sort_keys=True, ensure_ascii=False)})
+
+
+def weights_of(path: Path) -> dict[str, Tensor]:
+    """Every parameter tensor in a file that `model_bytes` wrote, by key; zeros for paths that are switched off.
+
+    Raises:
+        RunError: the file is missing or damaged.
+    """
+    told, weights = _read(path)
+    every = lowering.compile(from_json(told["graph"])).tensors()
+    return {key: weights.get(key, torch.zeros_like(parameter.data)) for key, parameter in every.items()}
+
+
+def _content(graph: nx.DiGraph[str]) -> dict[str, Any]:
+    """The graph without what a resumed run need not have in common: spans, and the name of its spec's file."""
+    document = to_json(graph, spans=False)
+    document["graph"] = {name: value for name, value in document["graph"].items() if name != "name"}
+    return document
+
+
+def _plain(value: Tensor) -> Tensor:
+    return value.detach().cpu().contiguous()
+
+
+def read_model(path: Path) -> Model:
+    """The network in a file that `model_bytes` wrote, ready to be trained on.
+
+    Args:
+        path: the file.
+
+    Raises:
+        RunError: the file is missing or damaged, or its weights are not those of the network.
+    """
+    told, weights = _read(path)
+    try:
+        own = from_json(told["graph"])
+        net = lowering.compile(own)
+        layers = dict(net.layers())
+        for one in told["off"]:
+            layer, name = one.split(".", 1)
+            layers[layer].remove(name)
+        net.load_state_dict(weights)
+        return Model(net.eval(), own, Preprocessing.read(told["preprocessing"]), float(told["noise"]))
+    except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise RunError(f"{path}: does not hold the weights of this network: {reason}") from error
+
+
+def _read(path: Path) -> tuple[Mapping[str, Any], dict[str, Tensor]]:
+    try:
+        with safe_open(path, framework="pt") as file:
+            told = json.loads((file.metadata() or {}).get(_ENTRY, "null"))
+            if not isinstance(told, dict) or told.get("schema") != SCHEMA:
+                raise RunError(f"{path}: another version wrote it; only its own can load it")
+            return told, {key: file.get_tensor(key) for key in told["shapes"]}
+    except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise RunError(f"{path}: does not hold the weights of this network: {error}") from error

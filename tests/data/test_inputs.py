@@ -1,0 +1,129 @@
+"""New inputs for a trained network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from oracles.comparison import assert_same
+from symdsl import data
+from symdsl.data.inputs import Preparation, read_inputs
+from symdsl.diagnostics import RunError
+from symdsl.spec import parse
+
+NETWORK = "network n {\n  input image(channels, 6, 6)\n  flatten\n  layer h1: FC -> classes\n}\n"
+
+
+def pixels(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+
+
+def preparation(steps: str, tmp_path: Path, channels: int = 1) -> tuple[Preparation, data.Dataset]:
+    """Of data in a file `data.npz`, 8x8, that go through `steps`."""
+    np.savez(
+        tmp_path / "data.npz",
+        x_train=pixels(20, channels, 8, 8),
+        y_train=np.arange(20) % 2,
+        x_test=pixels(5, channels, 8, 8),
+        y_test=np.arange(5) % 2,
+    )
+    spec = parse(f'data arrays("{tmp_path}/data.npz"){steps}\n\n{NETWORK}')
+    dataset = data.load(spec)
+    return Preparation(spec.facts.data, dataset.preprocessing), dataset
+
+
+@pytest.mark.parametrize("steps", ["|> resize(6) |> standardize", "|> standardize |> crop(6)", "|> crop(4) |> pad(6)"])
+def test_arrays_go_through_the_transforms_of_the_data(steps: str, tmp_path: Path) -> None:
+    prepare, dataset = preparation(steps, tmp_path)
+    np.savez(tmp_path / "new.npz", x_test=pixels(5, 1, 8, 8), other=np.zeros(3))
+    names, x = read_inputs([tmp_path / "new.npz"], prepare)
+    assert names[:2] == [f"{tmp_path}/new.npz[0]", f"{tmp_path}/new.npz[1]"]
+    assert_same(x, dataset.test.x, 1e-6)
+    assert prepare.left_out == ()
+
+
+def test_what_draws_at_random_is_left_out(tmp_path: Path) -> None:
+    steps = "|> crop(3) |> quadrants |> rotate(degrees = 30) |> subset(10) |> standardize |> augment(flip)"
+    prepare, dataset = preparation(steps, tmp_path)
+    assert [step.name for step in prepare.left_out] == ["crop", "quadrants", "rotate", "subset", "augment"]
+    x = torch.rand(4, 1, 6, 6)
+    found = dataset.preprocessing.standardize
+    assert found is not None
+    assert_same(prepare(x), (x - found.mean[0]) / found.std[0], 1e-5)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images_and_folders_of_them(channels: int, tmp_path: Path) -> None:
+    prepare, _ = preparation("|> resize(6) |> standardize", tmp_path, channels)
+    folder = tmp_path / "new"
+    (folder / "deep").mkdir(parents=True)
+    small, large = pixels(8, 8, 3), pixels(12, 10, 3)
+    Image.fromarray(small).save(folder / "b.png")
+    Image.fromarray(large).save(folder / "deep" / "A.PNG")
+    Image.fromarray(small).save(folder / "c.jpeg")
+    (folder / "notes.txt").write_text("nothing")
+    names, x = read_inputs([folder, folder / "b.png"], prepare)
+    assert [Path(name).name for name in names] == ["b.png", "c.jpeg", "A.PNG", "b.png"]
+    grey = np.array(Image.fromarray(small).convert("L"))[None] if channels == 1 else small.transpose(2, 0, 1)
+    assert_same(x[0], prepare(torch.from_numpy(grey.copy())[None] / 255)[0], 1e-6)
+    assert_same(x[3], x[0], 0.0)
+    assert x.shape == (4, channels, 6, 6)
+
+
+def refusals(tmp_path: Path) -> dict[str, tuple[Path, str]]:
+    Image.fromarray(pixels(5, 5)).save(tmp_path / "small.png")
+    (tmp_path / "broken.png").write_bytes(b"no image")
+    (tmp_path / "broken.npz").write_bytes(b"no arrays")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "notes.txt").write_text("nothing")
+    np.savez(tmp_path / "two.npz", a=np.zeros(2), b=np.zeros(2))
+    np.savez(tmp_path / "flat.npz", x=np.zeros((2, 8)))
+    np.savez(tmp_path / "whole.npz", x=np.zeros((2, 8, 8), dtype=int))
+    np.savez(tmp_path / "nan.npz", x=np.full((2, 6, 6), np.nan))
+    np.savez(tmp_path / "object.npz", x=np.array([{}], dtype=object))
+    return {
+        "small.png": (tmp_path / "small.png", r"must not be larger than the image \(5x5\)"),
+        "broken.png": (tmp_path / "broken.png", "cannot read the image"),
+        "broken.npz": (tmp_path / "broken.npz", "is not a readable .npz file"),
+        "empty": (tmp_path / "empty", "holds no PNG or JPEG file"),
+        "notes": (tmp_path / "notes.txt", "an input is a PNG or JPEG file"),
+        "missing": (tmp_path / "missing.png", "No such file"),
+        "missing arrays": (tmp_path / "missing.npz", "No such file"),
+        "two": (tmp_path / "two.npz", "holds `a`, `b`, of which none is called `x`"),
+        "flat": (tmp_path / "flat.npz", r"has the shape \(2, 8\)"),
+        "whole": (tmp_path / "whole.npz", "holds int64, expected floats or uint8"),
+        "nan": (tmp_path / "nan.npz", "holds a number that is not finite"),
+        "object": (tmp_path / "object.npz", "is not a readable .npz file of numbers"),
+    }
+
+
+@pytest.mark.parametrize(
+    "which",
+    [
+        *("small.png", "broken.png", "broken.npz", "empty", "notes", "missing", "missing arrays", "two", "flat"),
+        *("whole", "nan", "object"),
+    ],
+)
+def test_what_cannot_be_used_is_named(which: str, tmp_path: Path) -> None:
+    prepare, _ = preparation("|> crop(6)", tmp_path)
+    path, reason = refusals(tmp_path)[which]
+    with pytest.raises(RunError, match=reason) as caught:
+        read_inputs([path], prepare)
+    assert str(path) in str(caught.value)
+
+
+def test_an_input_of_another_shape_is_refused(tmp_path: Path) -> None:
+    prepare, _ = preparation("|> crop(3) |> quadrants", tmp_path)
+    with pytest.raises(RunError, match="it is 1x7x7, of which the network cannot make the 1x6x6 that it reads"):
+        prepare(torch.zeros(2, 1, 7, 7))
+
+
+def test_images_have_no_other_number_of_channels(tmp_path: Path) -> None:
+    prepare, _ = preparation("|> crop(6)", tmp_path, channels=2)
+    Image.fromarray(pixels(6, 6)).save(tmp_path / "grey.png")
+    with pytest.raises(RunError, match="reads 2 channels"):
+        read_inputs([tmp_path / "grey.png"], prepare)

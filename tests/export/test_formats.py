@@ -1,0 +1,161 @@
+"""Exported networks, used where there is no symdsl."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import symdsl
+from oracles.comparison import assert_same
+from symdsl import data, runner
+from symdsl.diagnostics import RunError
+from symdsl.export import export_run, formats
+from symdsl.runner import Run
+from symdsl.spec import parse
+
+SPEC = """
+data synthetic(size = 6, classes = 3, train = 48, test = 20) |> pad(8) |> standardize
+
+network small {
+  input image(channels, 8, 8)
+  lift p4
+  layer l1: F-GFC + GCONV(3) -> 2 |> relu
+  layer l2: F-GFC + GCONV(3) + CONV(3) -> 3 stride 2 |> relu
+  project max
+  flatten
+  layer h1: FC -> classes
+}
+
+search {
+  epochs = 3
+  every  = 1
+  batch  = 16
+}
+"""
+RAW = torch.linspace(-1, 1, 3 * 36).reshape(3, 1, 6, 6)
+
+BLOCKED = "import sys\nsys.path.insert(0, '')\nfor name in {names!r}: sys.modules[name] = None\nimport numpy as np\n"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("run") / "run"
+    runner.search(parse(SPEC), device="cpu", out=folder)
+    return symdsl.load_run(folder, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def test_set(run: Run) -> torch.Tensor:
+    return data.load(run.spec).test.x
+
+
+def elsewhere(program: str, folder: Path, blocked: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """What a program saves as `out.npz`, in a process that cannot import `blocked`."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    command = [sys.executable, "-W", "error", "-c", BLOCKED.format(names=blocked) + program]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with np.load(folder / "out.npz") as found:
+        return dict(found)
+
+
+def saved(folder: Path, x: torch.Tensor) -> None:
+    np.save(folder / "x.npy", x.numpy())
+
+
+def compare(found: dict[str, np.ndarray], expected: torch.Tensor, tolerance: float) -> None:
+    """Outputs of the whole test set, of its first example alone, and of the next seven."""
+    for name, some in {"all": slice(None), "one": slice(0, 1), "some": slice(1, 8)}.items():
+        assert_same(torch.from_numpy(found[name]), expected[some], tolerance)
+
+
+def test_plain_pytorch_needs_torch_alone(run: Run, test_set: torch.Tensor, tmp_path: Path) -> None:
+    export_run(run, "torch", tmp_path / "net")
+    assert {one.name for one in (tmp_path / "net").iterdir()} - {"__pycache__"} == {"model.py", "weights.pt"}
+    saved(tmp_path / "net", test_set)
+    np.save(tmp_path / "net" / "raw.npy", RAW.numpy())
+    program = (
+        "import torch\nfrom model import CLASSES, load, prepare\n"
+        "net, x = load(), torch.from_numpy(np.load('x.npy'))\n"
+        "assert CLASSES == ['0', '1', '2']\n"
+        "with torch.no_grad():\n"
+        "    np.savez('out.npz', all=net(x), one=net(x[:1]), some=net(x[1:8]), "
+        "prepared=prepare(torch.from_numpy(np.load('raw.npy'))))\n"
+        "assert not [name for name, module in sys.modules.items() if name.startswith('symdsl') and module]\n"
+    )
+    found = elsewhere(program, tmp_path / "net", ("symdsl", "torchvision", "sklearn", "onnx"))
+    compare(found, run.network(test_set).detach(), 1e-6)
+    assert_same(torch.from_numpy(found["prepared"]), run.prepare(RAW), 1e-6)
+
+
+def test_the_text_of_a_model_says_what_each_layer_became(run: Run, tmp_path: Path) -> None:
+    export_run(run, "torch", tmp_path / "net")
+    text = (tmp_path / "net" / "model.py").read_text()
+    assert "# l2: F-GFC " in text
+    assert "Convolution(8, 12, 3, stride=2)," in text
+    assert max(map(len, text.splitlines())) <= 120
+    assert "symdsl" not in text.split('"""', 2)[2]
+
+
+def test_a_program_of_torch_export_takes_any_number_of_examples(
+    run: Run, test_set: torch.Tensor, tmp_path: Path
+) -> None:
+    export_run(run, "pt2", tmp_path / "net.pt2")
+    saved(tmp_path, test_set)
+    program = (
+        "import torch\nnet, x = torch.export.load('net.pt2').module(), torch.from_numpy(np.load('x.npy'))\n"
+        "np.savez('out.npz', all=net(x).detach(), one=net(x[:1]).detach(), some=net(x[1:8]).detach())\n"
+    )
+    compare(elsewhere(program, tmp_path, ("symdsl",)), run.network(test_set).detach(), 1e-6)
+    kept = {"symdsl.json": ""}
+    torch.export.load(tmp_path / "net.pt2", extra_files=kept)
+    assert json.loads(kept["symdsl.json"])["input"] == [1, 8, 8]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+def test_onnx_needs_no_torch_and_takes_any_number_of_examples(run: Run, test_set: torch.Tensor, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    export_run(run, "onnx", tmp_path / "net.onnx")
+    saved(tmp_path, test_set)
+    program = (
+        "import json\nimport onnxruntime\nx = np.load('x.npy')\n"
+        "session = onnxruntime.InferenceSession('net.onnx', providers=['CPUExecutionProvider'])\n"
+        "net = lambda x: session.run(None, {'images': x})[0]\n"
+        "np.savez('out.npz', all=net(x), one=net(x[:1]), some=net(x[1:8]))\n"
+        "told = json.loads(session.get_modelmeta().custom_metadata_map['symdsl'])\n"
+        "assert told['classes'] == ['0', '1', '2'], told\n"
+    )
+    compare(elsewhere(program, tmp_path, ("symdsl", "torch")), run.network(test_set).detach(), 1e-5)
+
+
+def test_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "net.pt2").write_text("mine")
+    with pytest.raises(RunError, match="is there already; name another path"):
+        export_run(run, "pt2", tmp_path / "net.pt2")
+    assert (tmp_path / "net.pt2").read_text() == "mine"
+
+
+def test_a_missing_package_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(formats.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(RunError, match=r"needs onnx, onnxscript, onnxruntime: `pip install 'symdsl\[onnx\]'`"):
+        export_run(run, "onnx", tmp_path / "net.onnx")
+
+
+def test_what_computes_something_else_is_noticed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wrong = formats.Format("", lambda run, net, path: lambda x: net(x) + 0.1)
+    monkeypatch.setitem(formats.FORMATS, "wrong", wrong)
+    with pytest.raises(RunError, match="does not compute what the network does"):
+        export_run(run, "wrong", tmp_path / "net")
+    broken = formats.Format("", lambda run, net, path: lambda x: net(x) * float("nan"))
+    monkeypatch.setitem(formats.FORMATS, "wrong", broken)
+    with pytest.raises(RunError, match="does not compute what the network does"):
+        export_run(run, "wrong", tmp_path / "other")

@@ -1,0 +1,243 @@
+"""The posterior of parameter tensors and its predictive, beside laplace-torch and what is known in closed form."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+from oracles.comparison import assert_same
+from oracles.records import Chain, candidate
+from symdsl import lowering
+from symdsl.data import Examples
+from symdsl.diagnostics import RunError
+from symdsl.evidence.loss import LIKELIHOODS
+from symdsl.nn import Network
+from symdsl.predictive import Posterior, fit, fit_last_layer, last_layer, posterior_bytes, read_posterior
+from symdsl.predictive.posterior import TEMPERATURES, TensorPosterior, _without_itself, mean_softmax
+from symdsl.predictive.weight_uses import weight_uses
+
+FC, CONV, FFC = candidate("FC"), candidate("CONV"), candidate("F-FC")
+OWN = ("l1.FC.w", "l1.bias", "l2.FC.w", "l2.bias")
+
+
+@pytest.fixture(autouse=True)
+def double() -> Any:
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def noise(*shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+TARGETS = {"classification": torch.arange(11) % 4, "regression": noise(11, 4, seed=1)}
+
+
+def twins() -> tuple[Network, nn.Module]:
+    """A network and the same one of PyTorch's modules."""
+    chain = Chain(2, 1, 3).flatten().layer(FC, channels=5, activations=("tanh",)).layer(FC, channels=4)
+    net = lowering.build(tuple(chain.nodes), 0).double()
+    peer = nn.Sequential(nn.Flatten(), nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 4))
+    for key, parameter in zip(OWN, peer.parameters(), strict=True):
+        net.tensors()[key].data.add_(0.1)
+        parameter.data.copy_(net.tensors()[key].data.reshape(parameter.shape))
+    return net, peer
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("subset", ["all", "last_layer"])
+@pytest.mark.parametrize("task", TARGETS)
+def test_outputs_are_distributed_as_in_laplace_torch(task: str, subset: str) -> None:
+    from laplace import Laplace
+    from laplace.curvature import CurvlinopsGGN
+
+    net, peer = twins()
+    data = Examples(noise(11, 2, 1, 3), TARGETS[task])
+    precisions = dict(zip(OWN, (0.5, 2.0, 3.0, 0.7), strict=True))
+    chosen = {key: one for key, one in precisions.items() if subset == "all" or key in set(last_layer(net))}
+    theirs = Laplace(
+        peer,
+        task,
+        subset_of_weights=subset,
+        hessian_structure="kron",
+        prior_precision=torch.tensor(list(chosen.values())),
+        backend=CurvlinopsGGN,
+        backend_kwargs={"stochastic": False},
+    )
+    theirs.fit(DataLoader(TensorDataset(data.x, data.y), batch_size=len(data.x)))
+    x = noise(6, 2, 1, 3, seed=2)
+    mean, covariance = theirs._glm_predictive_distribution(x)
+    found_mean, found = fit(net, data, LIKELIHOODS[task], chosen).outputs(net, x)
+    assert_same(found_mean, mean.detach(), 1e-9)
+    assert_same(found, covariance.detach(), 1e-6)
+
+
+def chains() -> list[Chain]:
+    mixed = Chain(2, 4, 6).layer(FFC, CONV, channels=3, stride=2, activations=("tanh",)).flatten()
+    return [mixed.layer(FC, channels=4), Chain(2, 4, 4).layer(CONV, FFC, channels=3).pool("mean").flatten()]
+
+
+@pytest.mark.parametrize("chain", chains())
+def test_derivatives_in_every_weight_are_those_of_autograd(chain: Chain) -> None:
+    net = lowering.build(tuple(chain.nodes), 0).double()
+    shape = chain.nodes[0].out_shape
+    x, keys = noise(3, 2, shape.height, shape.width), list(net.tensors())
+    outputs, uses = weight_uses(net, x, keys)
+    assert_same(outputs, net(x).detach())
+    for key, parameter in net.tensors().items():
+        a, g = uses[key].inputs, uses[key].gradients
+        found = torch.einsum("nkbro,nbri->nkboi", g, a).square().sum((2, 3, 4))
+        for example in range(len(x)):
+            for output in range(outputs.shape[1]):
+                (expected,) = torch.autograd.grad(net(x[example : example + 1])[0, output], parameter)
+                assert_same(found[example, output], expected.square().sum(), 1e-9)
+
+
+def test_a_kind_without_such_a_form_is_named() -> None:
+    chain = Chain(2, 4, 4).lift("p4").layer(candidate("GCONV"), channels=3).project("mean").pool("mean").flatten()
+    net = lowering.build(tuple(chain.nodes), 0).double()
+    with pytest.raises(RunError, match=r"`l1\.GCONV-full\.w` has no calibrated predictive"):
+        weight_uses(net, noise(2, 2, 4, 4), ["l1.GCONV-full.w"])
+
+
+def linear() -> tuple[Network, Tensor, Tensor]:
+    """A linear network at the mode of ridge regression with precision 2 and noise 0.3, and its data."""
+    net = lowering.build(tuple(Chain(1, 1, 3).flatten().layer(FC, channels=1).nodes), 0).double()
+    x = noise(9, 3)
+    y = x @ noise(3, 1, seed=1) + 0.5 * noise(9, 1, seed=2)
+    net.tensors()["l1.FC.w"].data.copy_(ridge(x, y).reshape(1, 1, 3, 1))
+    return net, x, y
+
+
+def ridge(x: Tensor, y: Tensor) -> Tensor:
+    return torch.linalg.solve(x.T @ x / 0.3 + 2 * torch.eye(3), x.T @ y / 0.3)
+
+
+def test_leaving_an_example_out_is_fitting_without_it() -> None:
+    net, x, y = linear()
+    likelihood = LIKELIHOODS["regression"]
+    examples = Examples(x.reshape(9, 1, 1, 3), y)
+    posterior = fit(net, examples, likelihood, {"l1.FC.w": 2.0}, noise=0.3)
+    mean, covariance = _without_itself(*posterior.outputs(net, examples.x), y, likelihood, 0.3)
+    for left_out in range(9):
+        others = torch.arange(9) != left_out
+        assert_same(mean[left_out], x[left_out] @ ridge(x[others], y[others]))
+        precision = x[others].T @ x[others] / 0.3 + 2 * torch.eye(3)
+        assert_same(covariance[left_out, 0, 0], x[left_out] @ torch.linalg.solve(precision, x[left_out]))
+
+
+def test_a_regression_predicts_with_the_variance_of_weights_and_noise() -> None:
+    net, x, y = linear()
+    posterior = fit(net, Examples(x.reshape(9, 1, 1, 3), y), LIKELIHOODS["regression"], {"l1.FC.w": 2.0}, noise=0.3)
+    new = noise(4, 3, seed=3)
+    found = posterior.predict(net, new.reshape(4, 1, 1, 3))
+    precision = x.T @ x / 0.3 + 2 * torch.eye(3)
+    assert found.mean is not None
+    assert found.std is not None
+    assert_same(found.mean, new @ ridge(x, y))
+    variance = (new @ torch.linalg.inv(precision) * new).sum(1, keepdim=True) + 0.3
+    assert_same(found.std, variance.sqrt())
+    targets = noise(4, 1, seed=4)
+    expected = 0.5 * ((targets - found.mean) ** 2 / variance + (2 * math.pi * variance).log())
+    assert found.nll(targets) == pytest.approx(float(expected.mean()))
+
+
+def test_the_mean_softmax_of_two_classes_is_an_integral() -> None:
+    mean, spread = torch.tensor([[1.5, 0.0]]), torch.tensor([[[2.0, 0.4], [0.4, 1.0]]])
+    deviation = math.sqrt(2.0 + 1.0 - 2 * 0.4)
+    z = torch.linspace(-8, 8, 4001)
+    density = torch.exp(-0.5 * z.square()) / math.sqrt(2 * math.pi)
+    expected = float(torch.trapezoid(density * torch.sigmoid(1.5 + deviation * z), z))
+    found = mean_softmax(mean, spread, draws=20_000)
+    assert float(found[0, 0]) == pytest.approx(expected, abs=3e-3)
+    assert float(found.sum()) == pytest.approx(1)
+
+
+def test_what_is_common_to_all_logits_makes_nobody_less_certain() -> None:
+    mean = noise(3, 5)
+    assert_same(mean_softmax(mean, torch.full((3, 5, 5), 40.0)), mean.softmax(1), 1e-9)
+
+
+def test_predictions_do_not_depend_on_the_batch() -> None:
+    mean, root = noise(7, 5), noise(7, 5, 5, seed=1)
+    whole = mean_softmax(mean, root @ root.mT)
+    apart = torch.cat([mean_softmax(mean[n : n + 1], (root @ root.mT)[n : n + 1]) for n in range(7)])
+    assert_same(apart, whole)
+
+
+def overfitted() -> tuple[Network, Examples]:
+    """A network that is certain of labels of which every fifth is wrong."""
+    x = noise(60, 1, 1, 8)
+    y = (x[:, 0, 0, 0] > 0).long()
+    y[::5] = 1 - y[::5]
+    net = lowering.build(tuple(Chain(1, 1, 8).flatten().layer(FC, channels=2).nodes), 0).double()
+    optimizer = torch.optim.LBFGS(net.parameters(), max_iter=300, line_search_fn="strong_wolfe")
+
+    def closure() -> Tensor:
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(net(x), y, reduction="sum")
+        loss = loss + 0.5 * 1e-3 * sum(one.square().sum() for one in net.parameters())
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)  # type: ignore[arg-type]
+    return net, Examples(x, y)
+
+
+def test_the_temperature_is_the_one_that_predicts_left_out_examples_best() -> None:
+    net, examples = overfitted()
+    likelihood = LIKELIHOODS["classification"]
+    precisions = dict.fromkeys(net.tensors(), 1e-3)
+    posterior = fit(net, examples, likelihood, precisions)
+    chosen = fit_last_layer(net, examples, likelihood, precisions)
+    mean, covariance = _without_itself(*posterior.outputs(net, examples.x), examples.y, likelihood, 1.0)
+    found = {t: posterior.predictive(mean, t * covariance).probabilities for t in TEMPERATURES}
+    right = torch.eye(2)[examples.y]
+    scores = {t: float(((one - right) ** 2).sum()) for t, one in found.items() if one is not None}
+    assert chosen.temperature == min(scores, key=scores.__getitem__) > 0
+    assert scores[chosen.temperature] < scores[0.0]
+
+
+def test_a_temperature_scales_the_covariance() -> None:
+    net, examples = overfitted()
+    posterior = fit(net, examples, LIKELIHOODS["classification"], dict.fromkeys(net.tensors(), 1.0))
+    _, covariance = posterior.outputs(net, examples.x)
+    cold = attrs.evolve(posterior, temperature=0.25)
+    assert_same(cold.outputs(net, examples.x)[1], 0.25 * covariance)
+    plain = attrs.evolve(posterior, temperature=0.0).predict(net, examples.x).probabilities
+    assert plain is not None
+    assert_same(plain, net(examples.x).softmax(1).detach(), 1e-9)
+
+
+def test_a_posterior_is_read_as_it_was_written(tmp_path: Any) -> None:
+    net, examples = overfitted()
+    likelihood = LIKELIHOODS["classification"]
+    posterior = fit_last_layer(net, examples, likelihood, dict.fromkeys(net.tensors(), 0.5))
+    path = tmp_path / "posterior.safetensors"
+    path.write_bytes(posterior_bytes(posterior))
+    found = read_posterior(path, likelihood)
+    assert (found.temperature, found.noise) == (posterior.temperature, 1.0)
+    assert_same(found.outputs(net, examples.x)[1], posterior.outputs(net, examples.x)[1], 0.0)
+    assert posterior_bytes(found) == posterior_bytes(posterior)
+    path.write_bytes(b"no posterior")
+    with pytest.raises(RunError, match="does not hold a posterior"):
+        read_posterior(path, likelihood)
+
+
+def test_eigenvectors_give_back_the_whole_covariance() -> None:
+    root, other = noise(1, 4, 4), noise(1, 3, 3, seed=1)
+    a, g = root @ root.mT, other @ other.mT
+    one = TensorPosterior.of(a, g, 0.7)
+    net = lowering.build(tuple(Chain(1, 1, 4).flatten().layer(FC, channels=3).nodes), 0).double()
+    posterior = Posterior({"l1.FC.w": one}, LIKELIHOODS["classification"], 1.0)
+    x = noise(5, 1, 1, 4, seed=2)
+    inverse = torch.linalg.inv(torch.kron(g[0], a[0]) + 0.7 * torch.eye(12))
+    jacobians = torch.stack([torch.kron(torch.eye(3), row[None]) for row in x.flatten(1)])
+    assert_same(posterior.outputs(net, x)[1], jacobians @ inverse @ jacobians.mT, 1e-9)

@@ -1,0 +1,195 @@
+"""A finished run as a value."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file
+
+import symdsl
+from oracles.comparison import assert_same
+from runner_specs import regression
+from symdsl import data, runner
+from symdsl.diagnostics import RunError
+from symdsl.progress import Callback
+from symdsl.runner.metrics import calibration_error
+from symdsl.runner.structure import Structure
+from symdsl.spec import parse
+
+
+class Listening(Callback):
+    """Keeps what it is told."""
+
+    def __init__(self):
+        super().__init__()
+        self.notes = []
+
+    def on_note(self, text):
+        self.notes.append(text)
+
+
+@pytest.fixture
+def run(small, tmp_path):
+    runner.search(small(), device="cpu", out=tmp_path / "run")
+    return symdsl.load_run(tmp_path / "run", device="cpu")
+
+
+def test_the_network_is_the_one_that_was_measured(run, small):
+    test = data.load(small()).test
+    assert run.result == json.loads((run.folder / "result.json").read_text())
+    assert run.spec.text() == small().text()
+    assert run.classes == ("0", "1", "2")
+    plain = run.predict(test.x, calibrated=False)
+    assert_same(plain.probabilities, run.network(test.x).detach().double().softmax(1), 1e-9)
+    assert plain.nll(test.y) == pytest.approx(run.result["test"]["nll"], rel=1e-6)
+    assert calibration_error(plain.probabilities.log(), test.y) == pytest.approx(run.result["test"]["ece"], rel=1e-6)
+
+
+def test_predictions_are_those_of_the_stored_posterior(run, small):
+    test = data.load(small()).test
+    expected = run.posterior().predict(run.network, test.x).probabilities
+    found = run.predict(test.x).probabilities
+    assert_same(found, expected, 0.0)
+    assert_same(found.sum(1), torch.ones(24).double(), 1e-9)
+
+
+def test_the_weights_load_by_the_keys_of_the_file(run):
+    weights = load_file(run.folder / "model.safetensors")
+    assert set(weights) == set(run.network.state_dict()) == set(run.network.tensors())
+    with torch.no_grad():
+        for parameter in run.network.parameters():
+            parameter.zero_()
+    assert run.network.load_state_dict(weights).missing_keys == []
+    for key, value in run.network.tensors().items():
+        assert torch.equal(value, weights[key])
+
+
+def test_the_keys_follow_a_network_into_another_module(run):
+    whole = torch.nn.Sequential(run.network)
+    state = whole.state_dict()
+    assert "0.l1.CONV.w" in state
+    whole.load_state_dict({key: value + 1 for key, value in state.items()})
+    assert_same(run.network.tensors()["l1.CONV.w"], state["0.l1.CONV.w"], 2.0)
+    assert not torch.equal(run.network.tensors()["l1.CONV.w"], load_file(run.folder / "model.safetensors")["l1.CONV.w"])
+
+
+def test_the_network_can_be_trained_on(run, small):
+    train = data.load(small()).train
+    optimizer = torch.optim.SGD(run.network.parameters(), lr=1e-3)
+    losses = []
+    for _ in range(3):
+        loss = torch.nn.functional.cross_entropy(run.network(train.x), train.y)
+        losses.append(float(loss.detach()))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert losses[0] > losses[1] > losses[2]
+
+
+def pruned(small, monkeypatch, out):
+    """A run that has switched a path off."""
+
+    def idle(self, effective):
+        if "F-FC" in dict(self.trainer.net.layers())["l1"].off:
+            return []
+        self.trainer.prune("l1", "F-FC")
+        return ["l1.F-FC"]
+
+    monkeypatch.setattr(Structure, "_prune", idle)
+    runner.search(small(), device="cpu", out=out)
+    return symdsl.load_run(out, device="cpu")
+
+
+def test_paths_that_were_switched_off_are_not_in_it(small, tmp_path, monkeypatch):
+    run = pruned(small, monkeypatch, tmp_path / "run")
+    assert list(dict(run.network.layers())["l1"].paths) == ["CONV"]
+    assert not [key for key in run.network.state_dict() if key.startswith("l1.F-FC")]
+    assert set(load_file(run.folder / "model.safetensors")) == set(run.network.state_dict())
+    test = data.load(small()).test
+    assert run.predict(test.x, calibrated=False).nll(test.y) == pytest.approx(run.result["test"]["nll"], rel=1e-6)
+    assert runner.evaluate(run.folder, device="cpu")["nll"] == pytest.approx(run.result["test"]["nll"], rel=1e-6)
+
+
+def test_a_new_run_starts_from_weights_without_some_paths(small, tmp_path, monkeypatch):
+    run = pruned(small, monkeypatch, tmp_path / "run")
+    found = runner.resuming.Weights.of(run.folder).tensors
+    assert bool((found["l1.F-FC.w1"] == 0).all())
+    assert_same(found["l1.CONV.w"], run.network.tensors()["l1.CONV.w"], 0.0)
+
+
+def test_the_file_says_how_the_network_is_built(small, tmp_path, monkeypatch):
+    run = pruned(small, monkeypatch, tmp_path / "run")
+    with safe_open(run.folder / "model.safetensors", framework="pt") as file:
+        told = json.loads(file.metadata()["symdsl"])
+    assert told["off"] == ["l1.F-FC"]
+    assert told["shapes"]["h1.FC.w"] == [3, 1, 12, 1]
+    assert told["preprocessing"]["standardize"]["std"][0] > 0
+    assert "span" not in json.dumps(told)
+
+
+def test_a_run_predicts_where_its_data_are_gone(tmp_path):
+    x = np.random.default_rng(0).random((24, 1, 4, 4))
+    y = np.arange(24) % 2
+    np.savez(tmp_path / "data.npz", x_train=x, y_train=y, x_test=x[:6], y_test=y[:6])
+    spec = parse(
+        f'data arrays("{tmp_path}/data.npz") |> standardize\n\nnetwork n {{\n  input image(1, 4, 4)\n  flatten\n'
+        "  layer h1: FC -> classes\n}\n\nsearch {\n  epochs = 2\n}\n"
+    )
+    test = data.load(spec).test
+    result = runner.search(spec, device="cpu", out=tmp_path / "run")
+    (tmp_path / "data.npz").unlink()
+    run = symdsl.load_run(tmp_path / "run", device="cpu")
+    found = run.predict(run.prepare(torch.from_numpy(x[:6])), calibrated=False)
+    assert found.nll(test.y) == pytest.approx(result["test"]["nll"], rel=1e-5)
+    with pytest.raises(RunError, match=r"expected \(n, 1, 4, 4\)"):
+        run.predict(torch.zeros(2, 1, 8, 8))
+
+
+def test_a_regression_predicts_means_and_deviations(tmp_path, monkeypatch):
+    spec, dataset = regression()
+    monkeypatch.setattr(data, "load", lambda source, **others: dataset)
+    result = runner.search(spec, device="cpu", out=tmp_path / "run")
+    run = symdsl.load_run(tmp_path / "run", device="cpu")
+    plain, found = (run.predict(dataset.test.x, calibrated) for calibrated in (False, True))
+    assert_same(found.mean, plain.mean, 1e-6)
+    assert_same(plain.std, torch.full_like(plain.std, result["noise"] ** 0.5), 1e-9)
+    assert bool((found.std >= plain.std).all())
+    assert plain.nll(dataset.test.y) == pytest.approx(result["test"]["nll"], rel=1e-4)
+
+
+def test_a_last_layer_without_a_posterior_is_told(small, tmp_path):
+    head = "lift p4\n  layer l3: GCONV(3) -> classes\n  project mean\n  pool mean\n  flatten\n"
+    text = small().text().replace("flatten\n", head).replace("  layer h1: FC -> classes\n", "")
+    listening = Listening()
+    runner.search(parse(text), device="cpu", out=tmp_path / "run", callbacks=[listening])
+    assert any("`l3.GCONV.w` has no calibrated predictive" in note for note in listening.notes)
+    run = symdsl.load_run(tmp_path / "run", device="cpu")
+    x = torch.zeros(2, 1, 4, 4)
+    assert run.predict(x, calibrated=False).probabilities.shape == (2, 3)
+    with pytest.raises(RunError, match="has no posterior to predict with; `--map` predicts without"):
+        run.predict(x)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "posterior.safetensors"])
+def test_damaged_files_are_named(run, name):
+    content = bytearray((run.folder / name).read_bytes())
+    content[-3] ^= 1
+    (run.folder / name).write_bytes(bytes(content))
+    with pytest.raises(RunError, match=f"{name}: damaged or edited"):
+        symdsl.load_run(run.folder, device="cpu").predict(torch.zeros(2, 1, 4, 4))
+
+
+def test_a_run_that_is_not_finished_is_not_loaded(small, tmp_path):
+    class Interrupting(Callback):
+        def on_epoch(self, metrics):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(small(), device="cpu", out=tmp_path / "run", callbacks=[Interrupting()])
+    with pytest.raises(RunError, match="no result yet"):
+        symdsl.load_run(Path(tmp_path / "run"))
