@@ -216,12 +216,12 @@ def test_an_epoch_that_fails_is_tried_once_more_at_half_the_rate(small, tmp_path
     monkeypatch.setattr(searching, "_SAVING_SHARE", math.inf)
     honest, calls = Trainer.train_epoch, []
 
-    def failing_once(self):
+    def failing_once(self, after_step):
         calls.append(self.epoch)
         if len(calls) == 3:
             for parameter in self.net.parameters():
                 parameter.data.fill_(torch.nan)
-        return honest(self)
+        return honest(self, after_step)
 
     monkeypatch.setattr(Trainer, "train_epoch", failing_once)
     result = runner.search(small(), device="cpu", out=tmp_path / "run")
@@ -233,7 +233,7 @@ def test_an_epoch_that_fails_is_tried_once_more_at_half_the_rate(small, tmp_path
 
 
 def test_numbers_that_stay_wrong_end_the_run_with_a_message(small, tmp_path, monkeypatch):
-    def failing(self):
+    def failing(self, after_step):
         raise NumericalError("the loss or its gradient is not finite in epoch 1")
 
     monkeypatch.setattr(Trainer, "train_epoch", failing)
