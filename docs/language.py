@@ -25,7 +25,7 @@ from symdsl.spec import parse
 
 FILE = Path(__file__).with_suffix(".md")
 
-_ITEMS = ("input", "lift", "layer", "use", "repeat", "project", "pool", "flatten")
+_ITEMS = ("input", "lift", "layer", "use", "repeat", "residual", "project", "pool", "flatten")
 _EXAMPLE = re.compile(r"^```sym( wrong)?\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 _TABLE = re.compile(r"(<!-- begin (\w+) -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 

@@ -14,6 +14,7 @@ from oracles.equivariance import moved, moved_lifted, shifted
 from oracles.groups import ELEMENTS, Element, times
 from symdsl import lowering, nn
 from symdsl.analysis.facts import Candidate, Flatten, Layer, Node, ParameterTensor, Prior, Shape, Value
+from symdsl.analysis.joins import joins
 from symdsl.diagnostics import Span
 from symdsl.graph import Symmetry
 from symdsl.kinds import KINDS, Site, completed, label
@@ -181,7 +182,11 @@ def _sampled_shift(found: Tensor, y: Tensor, stride: int, shift: tuple[int, int]
 def narrowed(nodes: Sequence[Node], channels: int = 2) -> tuple[Node, ...]:
     """The same network with few channels a layer, all candidates at full scale, and activations that never go dead."""
     slim: list[Node] = []
+    ends: dict[str, int] = {}
+    streams = {body[-1].name: join.since for join, body in joins(nodes)}
     for node in nodes:
+        if node.name in streams:
+            ends[node.name] = next(one for one in slim if one.name == streams[node.name]).out_shape.channels
         if not slim:
             slim.append(node)
             continue
@@ -190,7 +195,7 @@ def narrowed(nodes: Sequence[Node], channels: int = 2) -> tuple[Node, ...]:
         if isinstance(node, Flatten):
             writes = attrs.evolve(node.out_shape, channels=reads.size)
         if isinstance(node, Layer):
-            writes = attrs.evolve(node.out_shape, channels=channels)
+            writes = attrs.evolve(node.out_shape, channels=ends.get(node.name, channels))
             scaled = tuple(attrs.evolve(one, init_scale=1.0) for one in node.candidates)
             node = attrs.evolve(node, candidates=scaled, activations=("tanh",) if node.activations else ())
         slim.append(attrs.evolve(node, in_shape=reads, out_shape=writes))  # type: ignore[misc]

@@ -143,6 +143,18 @@ _TABLE = (
         "data digits(size = 16)\ninput image(1, 16, 16)\nflatten\nlayer h: FC -> classes",
     ),
     Code(
+        "E209",
+        "a `residual` that does not add up",
+        "A residual block is y = x + body(x), so its body keeps channels, rows, columns and group. It holds layers, "
+        "`repeat`, `use` and `residual`, without strides: two branches could each keep another phase of the map, and "
+        "what moves with the image in one would not in the other. Last comes a layer whose activations are 0 at 0, so "
+        "that the block is the identity where nothing is left of that layer.",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4 |> relu\nresidual {\n  layer: CONV(3) -> 4 stride 2 |> relu\n"
+        "  layer: CONV(3) -> 8\n}\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4 |> relu\nresidual {\n  layer: CONV(3) -> 8 |> relu\n"
+        "  layer: CONV(3) -> 4\n}\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
         "E210",
         "a network too large to build",
         "A network has at most 10^10 parameters. Factored kinds and smaller maps need far fewer.",

@@ -12,6 +12,7 @@ from symdsl.analysis.drafts import LayerDraft
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Shape
 from symdsl.analysis.names import unknown
+from symdsl.analysis.residuals import refuse_stride
 from symdsl.analysis.types import convert
 from symdsl.analysis.walker import Walker
 from symdsl.catalog.networks import ACTIVATIONS
@@ -26,6 +27,7 @@ def layer(node: ast.Layer, walker: Walker) -> None:
     name = walker.begin_layer(node.name, _title(node))
     candidates = candidates_of(node, walker)
     activations = _activations(node.activations, walker)
+    walker.last = node
     out = _out_shape(node, name, walker)
     shape, walker.shape = walker.shape, out
     if out is None or shape is None:
@@ -59,6 +61,10 @@ def _out_shape(node: ast.Layer, name: str, walker: Walker) -> Shape | None:
             walker.note("flatten", "flattened here"),
         )
         walker.scope.collector.report("E204", node.stride.span, message, notes=notes)
+        stride = 1
+    if stride > 1 and walker.residual is not None:
+        assert node.stride is not None, "a stride above 1 was written"
+        refuse_stride(node.stride.span, name, walker.residual, walker)
         stride = 1
     if shape.height % stride or shape.width % stride:
         assert node.stride is not None, "a stride above 1 was written"

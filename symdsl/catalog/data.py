@@ -374,6 +374,10 @@ TRANSFORMS: dict[str, Transform] = {
             Signature("translate", (_PIXELS,), "moves each image once, by a distance of its own; zeros move in"),
             _moved("pixels"),
         ),
+        Transform(
+            Signature("shuffle", about="moves every pixel elsewhere, the same way in all images: what was near is not"),
+            _unchanged,
+        ),
         Transform(_QUADRANTS, _quadrants),
         Transform(_SUBSET, _subset),
         Transform(_AUGMENT, _moved("shift"), on_batches=True),

@@ -7,6 +7,9 @@ from symdsl.catalog.signatures import Parameter, Real, Signature, Switch, Whole
 ACTIVATIONS = ("relu", "gelu", "tanh", "sigmoid", "silu", "elu", "leaky_relu", "softplus", "identity")
 """Activations after `|>`; all act on every number by itself."""
 
+AWAY_FROM_ZERO = frozenset({"sigmoid", "softplus"})
+"""Activations that are not 0 at 0."""
+
 REDUCTIONS = ("max", "mean")
 """How `project` and `pool` reduce."""
 

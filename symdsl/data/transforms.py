@@ -148,6 +148,13 @@ def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
     return framed[examples, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
 
 
+def shuffle(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Permutes the positions of all images, training and test, channels together, by one permutation."""
+    height, width = _sides(dataset)
+    order = torch.randperm(height * width, generator=streams("positions"))
+    return _images(dataset, lambda x: x.flatten(2)[:, :, order].unflatten(2, (height, width)))
+
+
 def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Places every image `copies` times on a map twice as large, each time in a quadrant of its own drawing.
 
@@ -187,7 +194,7 @@ def augment(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 TRANSFORMS: dict[str, Transform] = {
     function.__name__: function
-    for function in (standardize, resize, pad, crop, rotate, translate, quadrants, subset, augment)
+    for function in (standardize, resize, pad, crop, rotate, translate, shuffle, quadrants, subset, augment)
 }
 """Every transform by the name a spec calls it."""
 

@@ -111,6 +111,10 @@ def _item(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     return _reserved(ITEMS)
 
 
+def _item_of_residual(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    return _reserved({"LAYER", "USE", "REPEAT", "RESIDUAL"})
+
+
 def _selector(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     yield from (Item(node.name, "layer", f"{node.in_shape} to {node.out_shape}") for node in reading.layers)
     yield from (Item(one.name, "layer") for one in reading.symbols if one.what == "layer")
@@ -136,6 +140,7 @@ def _override(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 _BEGINNINGS: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {
     "": _statement,
+    "RESIDUAL": _item_of_residual,
     "PRIOR": _selector,
     "SEARCH": _key,
     "PROFILE": _override,

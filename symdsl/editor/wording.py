@@ -40,6 +40,7 @@ KEYWORDS = {
     "layer": "`layer name: kinds -> channels stride s |> activation`: a sum of candidates; the search chooses.",
     "use": "`use block(arguments) as name` puts the items of a block here, and `name/` before the names of its layers.",
     "repeat": "`repeat [...] as name { ... }` writes its items once for every value.",
+    "residual": "`residual { ... }` adds what its layers make of the map to the map itself: y = x + body(x).",
     "project": "`project max` or `project mean` reduces over the group: what follows is invariant to it.",
     "pool": "`pool max` or `pool mean` reduces over all positions: what follows is invariant to translations.",
     "flatten": "`flatten` turns a map into a vector, for `FC` heads.",

@@ -18,6 +18,7 @@ _AFTER = {
     "POOL": "`max` or `mean`",
     "INPUT": "`image(channels, height, width)`",
     "LAYER": "`:` and the kinds the layer may take",
+    "RESIDUAL": "`{`",
     "AS": "a name, or several in parentheses",
     "PRIOR": "`{`",
     "SEARCH": "`{`",

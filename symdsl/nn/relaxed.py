@@ -97,6 +97,12 @@ class RelaxedLayer(nn.Module):
         del self.paths[name]
         self._off -= {name}
 
+    def leave(self) -> None:
+        """Switches every path off, and sets the bias to zero and freezes it: the layer is not used any more."""
+        for name in self.paths:
+            self.switch_off(name)
+        self.bias.requires_grad_(False).zero_()
+
     def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
         """Maps `x` `[example, plane, row, column]`; `uses`, if given, is filled with every use of a parameter tensor.
 

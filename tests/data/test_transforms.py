@@ -46,6 +46,17 @@ def test_standardize_leaves_regression_targets() -> None:
     torch.testing.assert_close(done.train.y, examples.y, rtol=0, atol=0)
 
 
+def test_shuffle_moves_the_pixels_of_all_images_alike() -> None:
+    train, test = noise(6, 2, 5, 4), noise(3, 2, 5, 4, seed=1)
+    done = transformed(dataset(train, test), "shuffle")
+    before, after = train.flatten(2)[0, 0].tolist(), done.train.x.flatten(2)[0, 0].tolist()
+    order = [before.index(value) for value in after]
+    assert order != sorted(order) == list(range(20))
+    for images, found in ((train, done.train.x), (test, done.test.x)):
+        torch.testing.assert_close(found, images.flatten(2)[:, :, order].reshape(images.shape), rtol=0, atol=0)
+    assert not torch.equal(transformed(dataset(train, test), "shuffle", seed=1).train.x, done.train.x)
+
+
 @pytest.mark.parametrize("height", [5, 6])
 def test_pad_and_crop_are_inverse_and_centred(height: int) -> None:
     data = dataset(noise(4, 2, height, height))

@@ -98,6 +98,11 @@ def test_items_begin_lines_in_braces(text: str) -> None:
     assert labels(text)[: len(words(ITEMS))] == words(ITEMS)
 
 
+@pytest.mark.parametrize("text", ["network net { residual {" + MARK, at("  flatten\n  residual {\n    ")])
+def test_a_body_holds_what_keeps_the_map(text: str) -> None:
+    assert labels(text) == words(frozenset({"LAYER", "USE", "REPEAT", "RESIDUAL"}))
+
+
 def test_keys_that_are_given_are_not_proposed_again() -> None:
     others = [key for key in SEARCH.names if key not in ("epochs", "optimizer")]
     assert labels(SPEC.replace("adam(lr = 0.01)\n", f"adam(lr = 0.01)\n  {MARK}\n")) == others

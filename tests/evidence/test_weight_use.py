@@ -84,6 +84,20 @@ NETWORKS = {
     .project("max")
     .flatten()
     .layer(FC, channels=3),
+    "residual": Chain(1, 4, 3)
+    .layer(CONV, channels=2, activations=("relu",))
+    .residual(((FFC, CONV), 3, "tanh"), ((CONV,), 2))
+    .residual(((CONV,), 2, "relu"))
+    .flatten()
+    .residual(((FC,), 24))
+    .layer(FC, channels=3),
+    "residual, from the input, lifted": Chain(2, 2, 2)
+    .residual(((FFC,), 2, "tanh"))
+    .lift("p4")
+    .residual(((GCONV, sparse("S-CONV")), 1, "tanh"), ((POINTWISE, FFC), 2))
+    .project("mean")
+    .flatten()
+    .layer(FC, channels=2),
     "lifted, mixed": Chain(1, 4, 4)
     .lift("p4")
     .layer(POINTWISE, CONV, FFC, channels=1, activations=("relu",))

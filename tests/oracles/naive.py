@@ -14,7 +14,7 @@ from torch import Tensor
 
 from oracles import sparse
 from oracles.groups import GroupRule, coset_planes
-from symdsl.analysis.facts import Candidate, Flatten, Layer, Lift, Node, Pool, Project
+from symdsl.analysis.facts import Candidate, Flatten, Join, Layer, Lift, Node, Pool, Project
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": lambda x: x.clamp(min=0), "tanh": torch.tanh}
 
@@ -68,6 +68,7 @@ class Naive(sparse.SparseRules):
         """Outputs of one example `[channel, row, column]`; `uses` then holds every use of every tensor."""
         self.uses = {}
         x = image[:, None]
+        made: dict[str, Tensor] = {}
         for node in self.nodes:
             match node:
                 case Lift():
@@ -79,6 +80,9 @@ class Naive(sparse.SparseRules):
                     x = x.reshape(-1, 1, 1, 1)
                 case Layer():
                     x = self._layer(node, x)
+                case Join():
+                    x = made[node.since] + x
+            made[node.name] = x
         return x.reshape(-1)
 
     def _layer(self, layer: Layer, x: Tensor) -> Tensor:
