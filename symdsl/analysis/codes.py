@@ -352,10 +352,11 @@ _TABLE = (
     ),
     Code(
         "E601",
-        "a data file that cannot be used",
+        "data that cannot be used",
         "`arrays` reads an .npz file with `x_train`, `y_train`, `x_test` and `y_test`: images [n, c, h, w] or "
         "[n, h, w], and whole numbers for classes or floats for regression. `images` reads PNG and JPEG files of "
-        "one size and colour from `train/CLASS/` and `test/CLASS/`. Paths are relative to the working directory.",
+        "one size and colour from `train/CLASS/` and `test/CLASS/`. Paths are relative to the working directory. "
+        "`given` takes the side of square images, or their height and width.",
         'data arrays("missing.npz")',
         'data arrays("mine.npz")',
     ),

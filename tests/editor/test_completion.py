@@ -98,9 +98,12 @@ def test_items_begin_lines_in_braces(text: str) -> None:
     assert labels(text)[: len(words(ITEMS))] == words(ITEMS)
 
 
-@pytest.mark.parametrize("text", ["network net { residual {" + MARK, "block b { repeat 2 as i { residual { layer: FC -> 1\n" + MARK])
+@pytest.mark.parametrize(
+    "text", ["network net { residual {" + MARK, "block b { repeat 2 as i { residual { layer: FC -> 1\n" + MARK]
+)
 def test_a_body_holds_what_keeps_the_map(text: str) -> None:
-    assert labels(text) == words(frozenset({"LAYER", "USE", "REPEAT", "RESIDUAL"}))
+    fitting = words(frozenset({"LAYER", "USE", "REPEAT", "RESIDUAL"}))
+    assert [label for label in labels(text) if label in words(ITEMS)] == fitting
 
 
 def test_keys_that_are_given_are_not_proposed_again() -> None:
