@@ -130,7 +130,7 @@ def _relaxed(layer: facts.Layer, initial: Initial, generator: torch.Generator) -
     paths = {one.name: _path(layer, one, scale * one.init_scale, generator) for one in layer.candidates}
     for path in paths.values():
         path.expect_mean(initial.reads.share)
-    return nn.RelaxedLayer(paths, layer.out_shape.channels, layer.out_shape.order, layer.stride)
+    return nn.RelaxedLayer(paths, layer.out_shape.channels, layer.out_shape.order, layer.strides)
 
 
 def _widening(layer: facts.Layer) -> float:

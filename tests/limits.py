@@ -88,7 +88,7 @@ def placed(kind: str, site: Site, arguments: dict[str, Value]) -> Candidate | No
 
 def relaxed(site: Site, candidates: Sequence[Candidate], seed: int = 0) -> nn.RelaxedLayer:
     """A layer of some candidates, in float64 with random parameters."""
-    stride = site.reads.height // site.writes.height
+    stride = site.reads.width // site.writes.width
     record = Layer("l1", site.reads, site.writes, stride, tuple(candidates), Prior(1.0, True), (), HERE)
     return built((record,), seed).stages["l1"]  # type: ignore[return-value]
 
@@ -165,12 +165,12 @@ def _shifts(shape: Shape) -> list[tuple[int, int]]:
     ]
 
 
-def _sampled_shift(found: Tensor, y: Tensor, stride: int, shift: tuple[int, int]) -> Tensor:
+def _sampled_shift(found: Tensor, y: Tensor, stride: tuple[int, int], shift: tuple[int, int]) -> Tensor:
     """`y` shifted by a fraction of its pixels: each example down or up to whole ones, whichever comes nearer.
 
     A map that is sampled from another phase starts at another pixel of the finer one.
     """
-    rows, columns = (sorted({side // stride, -(-side // stride)}) for side in shift)
+    rows, columns = (sorted({by // side, -(-by // side)}) for by, side in zip(shift, stride, strict=True))
     options = torch.stack([shifted(y, *whole) for whole in product(rows, columns)])
     nearest = (options - found).abs().amax((2, 3, 4)).argmin(0)
     return options[nearest, torch.arange(len(y))]

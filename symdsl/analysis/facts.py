@@ -123,6 +123,11 @@ class Layer:
     span: Span
 
     @property
+    def strides(self) -> tuple[int, int]:
+        """Along rows and columns."""
+        return self.in_shape.height // self.out_shape.height, self.in_shape.width // self.out_shape.width
+
+    @property
     def parameters(self) -> int:
         """Number of parameters of all candidates and the bias."""
         return sum(candidate.parameters for candidate in self.candidates) + self.out_shape.channels

@@ -37,7 +37,7 @@ def layer(node: ast.Layer, walker: Walker) -> None:
     sound = tuple(one for one in found if one is not None)
     if len(sound) < len(candidates):
         walker.doubtful.add(name)
-    stride = shape.height // out.height
+    stride = shape.width // out.width
     if stride > 1:
         walker.made["size"] = node.span
     walker.add(LayerDraft(name, shape, out, stride, sound, activations, title), out)
@@ -66,13 +66,14 @@ def _out_shape(node: ast.Layer, name: str, walker: Walker) -> Shape | None:
         assert node.stride is not None, "a stride above 1 was written"
         refuse_stride(node.stride.span, name, walker.residual, walker)
         stride = 1
-    if shape.height % stride or shape.width % stride:
+    rows, columns = shape.sides(stride)
+    if shape.height % rows or shape.width % columns:
         assert node.stride is not None, "a stride above 1 was written"
         message = f"`stride` (={stride}) must divide the {shape.height}x{shape.width} map that `{name}` reads"
         notes = walker.note("size", f"makes the map {shape.height}x{shape.width}")
         walker.scope.collector.report("E201", node.stride.span, message, notes=notes)
         return None
-    return attrs.evolve(shape, channels=channels or 1, height=shape.height // stride, width=shape.width // stride)
+    return attrs.evolve(shape, channels=channels or 1, height=shape.height // rows, width=shape.width // columns)
 
 
 def _whole(node: ast.Expression, name: str, walker: Walker) -> int | None:

@@ -84,6 +84,8 @@ def _item(node: object) -> ast.Item:
 @_item.register
 def _(node: Input) -> ast.Item:
     shape = node.out_shape
+    if shape.is_line:
+        return ast.Input(_call("signal", {}, shape.channels, shape.width))
     return ast.Input(_call("image", {}, shape.channels, shape.height, shape.width))
 
 

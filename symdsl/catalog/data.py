@@ -190,6 +190,10 @@ def _crop(outline: Outline, arguments: Arguments) -> Outline:
     return _square(outline, size)
 
 
+def _unroll(outline: Outline, arguments: Arguments) -> Outline:
+    return attrs.evolve(outline, height=1, width=outline.height * outline.width)
+
+
 def _moved(name: str) -> Callable[[Outline, Arguments], Outline]:
     """A transform that moves images by up to `name` pixels."""
 
@@ -406,6 +410,7 @@ TRANSFORMS: dict[str, Transform] = {
             Signature("shuffle", about="moves every pixel elsewhere, the same way in all images: what was near is not"),
             _unchanged,
         ),
+        Transform(Signature("unroll", about="reads the rows of images one after the other, as a line"), _unroll),
         Transform(_QUADRANTS, _quadrants),
         Transform(_SUBSET, _subset),
         Transform(_AUGMENT, _moved("shift"), on_batches=True),

@@ -22,7 +22,20 @@ IMAGE = Signature(
     ),
     "an image, in the shape that the data deliver",
 )
-"""What a network reads."""
+"""An image that a network reads."""
+
+SIGNAL = Signature(
+    "signal",
+    (
+        Parameter("channels", Whole(), about="channels of an example"),
+        Parameter("length", Whole(2), about="columns of its one row"),
+    ),
+    "a signal in time, or any other line: a map of one row",
+)
+"""A line that a network reads."""
+
+INPUTS = {one.name: one for one in (IMAGE, SIGNAL)}
+"""What a network may read."""
 
 _LEAST_PRECISION, _LARGEST_PRECISION = 6.2e-6, 6.5e7
 

@@ -155,6 +155,11 @@ def shuffle(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     return _images(dataset, lambda x: x.flatten(2)[:, :, order].unflatten(2, (height, width)))
 
 
+def unroll(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Puts the rows of every image side by side: `[example, channel, 1, row * column]`."""
+    return _images(dataset, lambda x: x.flatten(2).unsqueeze(2))
+
+
 def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Places every image `copies` times on a map twice as large, each time in a quadrant of its own drawing.
 
@@ -194,7 +199,7 @@ def augment(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 TRANSFORMS: dict[str, Transform] = {
     function.__name__: function
-    for function in (standardize, resize, pad, crop, rotate, translate, shuffle, quadrants, subset, augment)
+    for function in (standardize, resize, pad, crop, rotate, translate, shuffle, unroll, quadrants, subset, augment)
 }
 """Every transform by the name a spec calls it."""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.networks import IMAGE, NORMAL
+from symdsl.catalog.networks import INPUTS, NORMAL
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import (
     Choice,
@@ -35,7 +35,7 @@ KEYWORDS = {
     "prior": "`prior { layer.kind ~ normal(...) }` says what is believed of weights beforehand; `*` stands for any.",
     "search": "`search { key = value }` says how to search; what is left out has its default.",
     "profile": "`profile name { key = value }` names values to be set together, by `--set profile=name`.",
-    "input": "`input image(channels, height, width)` is what the network reads.",
+    "input": "`input image(channels, height, width)`, or `signal(channels, length)`, is what the network reads.",
     "lift": "`lift group` copies the map to every element of a group, for group convolutions to act on.",
     "layer": "`layer name: kinds -> channels stride s |> activation`: a sum of candidates; the search chooses.",
     "use": "`use block(arguments) as name` puts the items of a block here, and `name/` before the names of its layers.",
@@ -73,7 +73,7 @@ def signatures() -> dict[str, Signature]:
     listed = [
         *(call_signature(kind) for kind in kinds().values()),
         *(one.signature for table in (SOURCES, TRANSFORMS) for one in table.values()),
-        *(IMAGE, NORMAL),
+        *(*INPUTS.values(), NORMAL),
         *_options(SEARCH),
     ]
     return {one.name: one for one in reversed(listed)}

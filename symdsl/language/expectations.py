@@ -16,7 +16,7 @@ _AFTER = {
     "LIFT": "the name of a group, such as `p4`",
     "PROJECT": "`max` or `mean`",
     "POOL": "`max` or `mean`",
-    "INPUT": "`image(channels, height, width)`",
+    "INPUT": "`image(channels, height, width)` or `signal(channels, length)`",
     "LAYER": "`:` and the kinds the layer may take",
     "RESIDUAL": "`{`",
     "AS": "a name, or several in parentheses",

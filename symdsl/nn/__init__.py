@@ -1,6 +1,6 @@
 """Layers and networks of paths; knows no kind, no spec and no curvature."""
 
-from symdsl.nn.circular import circular_conv, circular_pad
+from symdsl.nn.circular import Sides, circular_conv, circular_pad, pair
 from symdsl.nn.initial import Moments, moments, normal_parameter
 from symdsl.nn.maps import Flatten, Lift, Pool, Project
 from symdsl.nn.network import Activation, Join, Network
@@ -20,9 +20,11 @@ __all__ = [
     "Project",
     "Recorder",
     "RelaxedLayer",
+    "Sides",
     "Use",
     "circular_conv",
     "circular_pad",
     "moments",
     "normal_parameter",
+    "pair",
 ]

@@ -103,7 +103,7 @@ def _totals(graph: nx.DiGraph[str]) -> list[str]:
     needs = memory(graph, batch)
     ends = [body[-1].name for _, body in joins(chain(graph))]
     return [
-        *([f"{len(ends)} residual blocks, each to leave if its last layer does: {', '.join(ends)}"] if ends else []),
+        *([f"residual blocks, each of which leaves if its last layer does: {', '.join(ends)}"] if ends else []),
         f"{parameters(graph):,} parameters, {multiply_adds(graph):,} multiply-adds per example",
         f"memory: parameters {size_text(needs.parameters)}, activations {size_text(needs.activations)} "
         f"(batch of {batch}), curvature {size_text(needs.curvature)}",

@@ -57,6 +57,13 @@ def test_shuffle_moves_the_pixels_of_all_images_alike() -> None:
     assert not torch.equal(transformed(dataset(train, test), "shuffle", seed=1).train.x, done.train.x)
 
 
+def test_unroll_puts_rows_side_by_side() -> None:
+    x = noise(3, 2, 4, 5)
+    done = transformed(dataset(x), "unroll").train.x
+    assert done.shape == (3, 2, 1, 20)
+    assert torch.equal(done[1, 0, 0, 5:10], x[1, 0, 1])
+
+
 @pytest.mark.parametrize("height", [5, 6])
 def test_pad_and_crop_are_inverse_and_centred(height: int) -> None:
     data = dataset(noise(4, 2, height, height))

@@ -44,7 +44,7 @@ NAMES = {*LETS, *BUILTINS, "cosine", "constant"}
         pytest.param(at("data "), list(SOURCES), id="a source"),
         pytest.param(at("size = 16) |> "), list(TRANSFORMS), id="a transform"),
         pytest.param(at("standardize", " |> p").replace(MARK, f" {MARK}"), [], id="behind a transform"),
-        pytest.param(at("input "), ["image"], id="an input"),
+        pytest.param(at("input "), ["image", "signal"], id="an input"),
         pytest.param(SPEC.replace("flatten", f"lift {MARK}"), ["C2", "mirror", "flips", "p4", "p4m"], id="a group"),
         pytest.param(SPEC.replace("flatten", f"pool {MARK}"), ["max", "mean"], id="a reduction"),
         pytest.param(SPEC.replace("l1: both", f"l1: FC ~ {MARK}"), ["normal", *LETS], id="a prior of a candidate"),

@@ -62,7 +62,8 @@ class Chain:
     def layer(self, *candidates: Candidate, channels: int, stride: int = 1, activations: tuple[str, ...] = ()) -> Chain:
         """Adds a relaxed layer named after its position."""
         old = self.shape
-        out = Shape(channels, old.height // stride, old.width // stride, old.group, old.flat)
+        rows = old.height if old.height == 1 else old.height // stride
+        out = Shape(channels, rows, old.width // stride, old.group, old.flat)
         name = f"l{sum(isinstance(node, Layer) for node in self.nodes) + 1}"
         return self._add(Layer(name, old, out, stride, candidates, UNIT, activations, HERE), out)
 
