@@ -60,8 +60,9 @@ def _check_data(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Non
     wanted = f"image({delivered.channels}, {delivered.height}, {delivered.width})"
     if delivered.is_line:
         wanted = f"signal({delivered.channels}, {delivered.width})"
-    swapped = channels_last(delivered.channels, delivered.height, delivered.width)
-    help = f"it looks as if channels came last: {CHANNELS_FIRST}" if swapped else f"write `{wanted}`, or change the data"
+    help = f"write `{wanted}`, or change the data"
+    if channels_last(delivered.channels, delivered.height, delivered.width):
+        help = f"it looks as if channels came last: {CHANNELS_FIRST}"
     message = f"the network reads images of {shape}, but the data deliver {delivered}"
     notes = [(data.source.span, f"delivers {delivered} after all transforms")]
     walker.scope.collector.report("E208", call.span, message, help=help, notes=notes)

@@ -364,6 +364,11 @@ _STANDARDIZE = Signature(
     "mean 0 and variance 1 over the training examples; what a run is evaluated on is standardized as they were",
 )
 _PIXELS = Parameter("pixels", Whole(0, _LARGEST_SIDE), about="farthest in either direction")
+_SHUFFLE = Signature(
+    "shuffle",
+    (Parameter("alike", Switch(), True, "whether in all images alike, or in each in a way of its own"),),
+    "moves every pixel elsewhere: what was near is not",
+)
 _SUBSET = Signature(
     "subset",
     (
@@ -406,10 +411,7 @@ TRANSFORMS: dict[str, Transform] = {
             Signature("translate", (_PIXELS,), "moves each image once, by a distance of its own; zeros move in"),
             _moved("pixels"),
         ),
-        Transform(
-            Signature("shuffle", about="moves every pixel elsewhere, the same way in all images: what was near is not"),
-            _unchanged,
-        ),
+        Transform(_SHUFFLE, _unchanged),
         Transform(Signature("unroll", about="reads the rows of images one after the other, as a line"), _unroll),
         Transform(_QUADRANTS, _quadrants),
         Transform(_SUBSET, _subset),

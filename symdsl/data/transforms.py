@@ -149,10 +149,23 @@ def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
 
 
 def shuffle(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Permutes the positions of all images, training and test, channels together, by one permutation."""
-    height, width = _sides(dataset)
-    order = torch.randperm(height * width, generator=streams("positions"))
-    return _images(dataset, lambda x: x.flatten(2)[:, :, order].unflatten(2, (height, width)))
+    """Permutes the positions of every image, channels together: of all `alike`, or of each in a way of its own."""
+    positions = math.prod(_sides(dataset))
+    if step.argument("alike"):
+        order = torch.randperm(positions, generator=streams("positions"))
+        return _images(dataset, lambda x: _permuted(x, order.expand(len(x), -1)))
+    drawn = _drawn(dataset, streams, lambda count, stream: _orders(count, positions, stream))
+    return _moved(dataset, _permuted, drawn)
+
+
+def _orders(count: int, positions: int, stream: Generator) -> Tensor:
+    """A permutation of the positions for every example, `[example, position]`."""
+    return torch.rand(count, positions, generator=stream, dtype=torch.float64).argsort(1)
+
+
+def _permuted(x: Tensor, order: Tensor) -> Tensor:
+    planes = x.flatten(2)
+    return planes.gather(2, order[:, None].expand_as(planes)).view_as(x)
 
 
 def unroll(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
