@@ -63,7 +63,7 @@ def _layer(record: Layer, trainer: Trainer, laplace: Laplace) -> dict[str, Any]:
     shares = path_shares(record.name, names, effective)
     off = dict(trainer.net.layers())[record.name].off
     bias = f"{record.name}.bias"
-    left_out = record.name not in dict(learner.net.active())
+    left_out = record.name not in dict(trainer.net.active())
     chosen = None if left_out else max(names, key=lambda name: shares[name])
     return {
         "name": record.name,

@@ -8,7 +8,7 @@ import pytest
 
 import symdsl
 from symdsl.runner.evaluate import evaluate
-from symdsl.runner.learner import Learner
+from symdsl.runner.structure import Structure
 from symdsl.runs.summary import summary
 from symdsl.spec import load
 
@@ -57,16 +57,16 @@ search {
 @pytest.fixture
 def first_block_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every evidence step finds nothing left of the last layer of the first block."""
-    before = Learner.evidence_step
+    before = Structure.evidence_step
 
-    def step(self: Learner):  # type: ignore[no-untyped-def]
-        found, switched = before(self)
-        if "l3" in dict(self.net.active()):
-            self.switch_off("l3", "CONV")
-            switched = [*switched, "l3.CONV"]
-        return found, switched
+    def step(self: Structure):  # type: ignore[no-untyped-def]
+        found, pruned = before(self)
+        if "l3" in dict(self.trainer.net.active()):
+            self.trainer.prune("l3", "CONV")
+            pruned = [*pruned, "l3.CONV"]
+        return found, pruned
 
-    monkeypatch.setattr(Learner, "evidence_step", step)
+    monkeypatch.setattr(Structure, "evidence_step", step)
 
 
 @pytest.mark.usefixtures("first_block_leaves")
