@@ -186,6 +186,15 @@ class Network(nn.Module):
         starts = (f"{layer}.{path}.", *(f"{name}." for name in gone))
         return [key for key in self.tensors() if key.startswith(starts)]
 
+    def remove(self, layer: str, path: str) -> None:
+        """Takes a path out for good; with the last path of a residual block's last layer, the block is the identity.
+
+        Raises:
+            KeyError: there is no such layer or path.
+        """
+        self.switch_off(layer, path)
+        dict(self.layers())[layer].remove(path)
+
     def tensors(self) -> dict[str, nn.Parameter]:
         """Every parameter tensor by the key its precision has: `layer.path.tensor` or `layer.bias`."""
         found: dict[str, nn.Parameter] = {}
