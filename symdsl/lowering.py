@@ -3,20 +3,70 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import attrs
 import networkx as nx
 import torch
 from torch import nn as torch_nn
 
 from symdsl import nn
 from symdsl.analysis import facts
+from symdsl.analysis.joins import joins
 from symdsl.evidence.weight_use import demand_weight_uses
 from symdsl.kinds import KINDS
 
 if TYPE_CHECKING:
     from symdsl.spec import Spec
+
+
+BRANCHES = 0.1
+"""What the residual blocks that follow one another add at first to the second moment of their map, all together.
+
+Branches that start small keep the scale of activations at any depth (Zhang et al. 2019, "Fixup initialization").
+"""
+
+
+@attrs.frozen
+class Initial:
+    """How a node starts.
+
+    Attributes:
+        reads: moments of the map that it reads.
+        std: standard deviation of what a layer writes, before its activations.
+    """
+
+    reads: nn.Moments
+    std: float
+
+
+def initial_scales(nodes: Sequence[facts.Node]) -> dict[str, Initial]:
+    """How every node starts: layers write numbers of variance one, but for those at the end of residual blocks."""
+    branches = _branches(nodes)
+    found: dict[str, Initial] = {}
+    writes: dict[str, nn.Moments] = {}
+    reads = nn.Moments()
+    for node in nodes:
+        since, share = branches.get(node.name, (None, 1.0))
+        std = 1.0 if since is None else math.sqrt(share * writes[since].second)
+        found[node.name] = Initial(reads, std)
+        if isinstance(node, facts.Layer):
+            reads = nn.moments(node.activations, std)
+        elif isinstance(node, facts.Join):
+            reads = writes[node.since].plus(reads)
+        writes[node.name] = reads
+    return found
+
+
+def _branches(nodes: Sequence[facts.Node]) -> dict[str, tuple[str, float]]:
+    """For the last layer of every residual block: what the block reads, and the share of its second moment to add."""
+    first: dict[str, str] = {}
+    for join, _ in joins(nodes):
+        first[join.name] = first.get(join.since, join.name)
+    lengths = Counter(first.values())
+    return {body[-1].name: (join.since, BRANCHES / lengths[first[join.name]]) for join, body in joins(nodes)}
 
 
 def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network:
@@ -44,25 +94,27 @@ def build(nodes: tuple[facts.Node, ...], seed: int) -> nn.Network:
     """Builds a network from its nodes, input first; see `compile`."""
     generator = torch.Generator().manual_seed(seed)
     stages: dict[str, torch_nn.Module] = {}
-    incoming: tuple[str, ...] = ()
+    ends: dict[str, str] = {}
+    initial = initial_scales(nodes)
     reads = None
     for node in nodes:
-        stages.update(_stages(node, incoming, generator))
-        if isinstance(node, facts.Layer):
-            incoming = node.activations
-        elif isinstance(node, facts.Input):
+        stages.update(_stages(node, initial[node.name], ends, generator))
+        ends[node.name] = next(reversed(stages), "")
+        if isinstance(node, facts.Input):
             reads = node.out_shape.grid
     return nn.Network(stages, reads)
 
 
 def _stages(
-    node: facts.Node, incoming: tuple[str, ...], generator: torch.Generator
+    node: facts.Node, initial: Initial, ends: Mapping[str, str], generator: torch.Generator
 ) -> Iterator[tuple[str, torch_nn.Module]]:
     match node:
         case facts.Layer():
-            yield node.name, _relaxed(node, incoming, generator)
+            yield node.name, _relaxed(node, initial, generator)
             if node.activations:
                 yield f"{node.name}:activation", nn.Activation(node.activations)
+        case facts.Join():
+            yield node.name, nn.Join(ends[node.since])
         case facts.Lift():
             yield node.name, nn.Lift(node.out_shape.order)
         case facts.Project():
@@ -73,12 +125,12 @@ def _stages(
             yield node.name, nn.Flatten()
 
 
-def _relaxed(layer: facts.Layer, incoming: tuple[str, ...], generator: torch.Generator) -> nn.RelaxedLayer:
-    gain, mean = nn.gain(incoming) * _widening(layer), nn.mean_share(incoming)
-    paths = {one.name: _path(layer, one, gain * one.init_scale, generator) for one in layer.candidates}
+def _relaxed(layer: facts.Layer, initial: Initial, generator: torch.Generator) -> nn.RelaxedLayer:
+    scale = initial.reads.gain * _widening(layer) * initial.std
+    paths = {one.name: _path(layer, one, scale * one.init_scale, generator) for one in layer.candidates}
     for path in paths.values():
-        path.expect_mean(mean)
-    return nn.RelaxedLayer(paths, layer.out_shape.channels, layer.out_shape.order, layer.stride)
+        path.expect_mean(initial.reads.share)
+    return nn.RelaxedLayer(paths, layer.out_shape.channels, layer.out_shape.order, layer.strides)
 
 
 def _widening(layer: facts.Layer) -> float:

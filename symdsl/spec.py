@@ -66,10 +66,12 @@ class Spec:
         """The text of the same spec with some candidates only.
 
         Args:
-            keep: names of the candidates to keep by name of the layer; layers not named keep all.
+            keep: names of the candidates to keep by name of the layer; layers not named keep all. A residual block
+                whose last layer keeps none is left out.
 
         Raises:
-            ValueError: if a layer or candidate of that name does not exist, or none would be left.
+            ValueError: if a layer or candidate of that name does not exist, or none would be left in a layer that
+                stays.
         """
         from symdsl.analysis.pruning import pruned_program
         from symdsl.language.printer import print_program

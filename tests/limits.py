@@ -14,6 +14,7 @@ from oracles.equivariance import moved, moved_lifted, shifted
 from oracles.groups import ELEMENTS, Element, times
 from symdsl import lowering, nn
 from symdsl.analysis.facts import Candidate, Flatten, Layer, Node, ParameterTensor, Prior, Shape, Value
+from symdsl.analysis.joins import joins
 from symdsl.diagnostics import Span
 from symdsl.graph import Symmetry
 from symdsl.kinds import KINDS, Site, completed, label
@@ -87,7 +88,7 @@ def placed(kind: str, site: Site, arguments: dict[str, Value]) -> Candidate | No
 
 def relaxed(site: Site, candidates: Sequence[Candidate], seed: int = 0) -> nn.RelaxedLayer:
     """A layer of some candidates, in float64 with random parameters."""
-    stride = site.reads.height // site.writes.height
+    stride = site.reads.width // site.writes.width
     record = Layer("l1", site.reads, site.writes, stride, tuple(candidates), Prior(1.0, True), (), HERE)
     return built((record,), seed).stages["l1"]  # type: ignore[return-value]
 
@@ -164,12 +165,12 @@ def _shifts(shape: Shape) -> list[tuple[int, int]]:
     ]
 
 
-def _sampled_shift(found: Tensor, y: Tensor, stride: int, shift: tuple[int, int]) -> Tensor:
+def _sampled_shift(found: Tensor, y: Tensor, stride: tuple[int, int], shift: tuple[int, int]) -> Tensor:
     """`y` shifted by a fraction of its pixels: each example down or up to whole ones, whichever comes nearer.
 
     A map that is sampled from another phase starts at another pixel of the finer one.
     """
-    rows, columns = (sorted({side // stride, -(-side // stride)}) for side in shift)
+    rows, columns = (sorted({by // side, -(-by // side)}) for by, side in zip(shift, stride, strict=True))
     options = torch.stack([shifted(y, *whole) for whole in product(rows, columns)])
     nearest = (options - found).abs().amax((2, 3, 4)).argmin(0)
     return options[nearest, torch.arange(len(y))]
@@ -181,7 +182,11 @@ def _sampled_shift(found: Tensor, y: Tensor, stride: int, shift: tuple[int, int]
 def narrowed(nodes: Sequence[Node], channels: int = 2) -> tuple[Node, ...]:
     """The same network with few channels a layer, all candidates at full scale, and activations that never go dead."""
     slim: list[Node] = []
+    ends: dict[str, int] = {}
+    streams = {body[-1].name: join.since for join, body in joins(nodes)}
     for node in nodes:
+        if node.name in streams:
+            ends[node.name] = next(one for one in slim if one.name == streams[node.name]).out_shape.channels
         if not slim:
             slim.append(node)
             continue
@@ -190,7 +195,7 @@ def narrowed(nodes: Sequence[Node], channels: int = 2) -> tuple[Node, ...]:
         if isinstance(node, Flatten):
             writes = attrs.evolve(node.out_shape, channels=reads.size)
         if isinstance(node, Layer):
-            writes = attrs.evolve(node.out_shape, channels=channels)
+            writes = attrs.evolve(node.out_shape, channels=ends.get(node.name, channels))
             scaled = tuple(attrs.evolve(one, init_scale=1.0) for one in node.candidates)
             node = attrs.evolve(node, candidates=scaled, activations=("tanh",) if node.activations else ())
         slim.append(attrs.evolve(node, in_shape=reads, out_shape=writes))  # type: ignore[misc]

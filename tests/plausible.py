@@ -130,7 +130,11 @@ def repeats(draw: st.DrawFn, inner: st.SearchStrategy[ast.Item]) -> ast.Repeat:
     return ast.Repeat(draw(lists), tuple(map(ast.Word, names)), unpack, tuple(draw(st.lists(inner, max_size=3))))
 
 
-items = st.recursive(plain_items, lambda inner: inner | repeats(inner), max_leaves=3)
+def residuals(inner: st.SearchStrategy[ast.Item]) -> st.SearchStrategy[ast.Residual]:
+    return st.builds(ast.Residual, st.lists(inner, max_size=3).map(tuple))
+
+
+items = st.recursive(plain_items, lambda inner: inner | repeats(inner) | residuals(inner), max_leaves=3)
 types = st.none() | _word((*PARAMETER_TYPES, "hole"))
 parameters = st.builds(ast.Parameter, _word(GLOBAL), types, st.none() | _wholes | lists | kinds | _odd)
 parameter_lists = st.none() | st.lists(parameters, max_size=3, unique_by=lambda one: one.name.text).map(tuple)

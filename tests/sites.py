@@ -22,13 +22,15 @@ FORMS: dict[str, tuple[str, dict[str, Value]]] = {
 
 @st.composite
 def sites(draw: st.DrawFn, largest: int = 5, form: str = "FC") -> Site:
-    """A plain or lifted map, odd or even, square or not, at most `largest` pixels high, on which a kind can stand."""
+    """A plain or lifted map, odd or even, square, oblong or a line, on which a kind can stand."""
     stride = draw(st.integers(1, min(largest, 3)))
     height = stride * draw(st.integers(1, largest // stride))
     width = draw(st.sampled_from([height, height, stride * draw(st.integers(1, min(2, largest // stride)))]))
+    if draw(st.integers(0, 3)) == 0:
+        height, width = 1, stride * draw(st.integers(1, largest))
     channels = draw(st.integers(1, 2))
     options = [
-        Site(Shape(channels, height, width, group), Shape(2, height // stride, width // stride, group))
+        Site(Shape(channels, height, width, group), Shape(2, -(-height // stride), width // stride, group))
         for group in ELEMENTS
     ]
     kind, fixed = FORMS[form]

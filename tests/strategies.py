@@ -21,6 +21,7 @@ RESERVED = frozenset(
             "layer",
             "use",
             "repeat",
+            "residual",
             "project",
         ),
         *("pool", "flatten", "stride", "as", "true", "false"),
@@ -89,7 +90,11 @@ def repeats(draw: st.DrawFn, inner: st.SearchStrategy[ast.Item]) -> ast.Repeat:
     return ast.Repeat(draw(small), listed, unpack, draw(st.lists(inner, max_size=2).map(tuple)))
 
 
-items = st.recursive(simple_items, repeats, max_leaves=3)
+def residuals(inner: st.SearchStrategy[ast.Item]) -> st.SearchStrategy[ast.Residual]:
+    return st.builds(ast.Residual, st.lists(inner, max_size=2).map(tuple))
+
+
+items = st.recursive(simple_items, lambda inner: repeats(inner) | residuals(inner), max_leaves=3)
 item_lists = st.lists(items, max_size=3).map(tuple)
 patterns = st.builds(
     ast.Pattern,

@@ -72,8 +72,17 @@ def test_a_layer_is_strict_once_the_paths_that_break_a_symmetry_are_zero(form: s
 
 
 @st.composite
+def branches(draw: st.DrawFn, shape: Shape) -> tuple[tuple[Candidate, ...], int, str]:
+    """A layer of the body of a residual block."""
+    kernels = (3, 5) if min(shape.height, shape.width) > 1 else (1,)
+    site = Site(shape, shape)
+    found = draw(st.lists(candidates(site, kernels), min_size=1, max_size=2, unique_by=lambda one: one.name))
+    return tuple(found), shape.channels, "tanh"
+
+
+@st.composite
 def networks(draw: st.DrawFn) -> Facts:
-    """Lift, some strided layers, and any of the ways to end.
+    """Lift, some strided layers, residual blocks, and any of the ways to end.
 
     Kernels of 1 are left out where a larger one fits: they follow any permutation of the pixels, more than
     is said of them.
@@ -92,6 +101,8 @@ def networks(draw: st.DrawFn) -> Facts:
         kernels = (3, 5) if min(site.reads.height, site.reads.width) > 1 else (1,)
         found = draw(st.lists(candidates(site, kernels), min_size=1, max_size=3, unique_by=lambda one: one.name))
         chain.layer(*found, channels=2, stride=stride, activations=("tanh",))
+        if draw(st.booleans()):
+            chain.residual(*(draw(branches(chain.shape)) for _ in range(draw(st.integers(1, 2)))))
     if draw(st.booleans()):
         chain.pool(draw(st.sampled_from(["max", "mean"])))
     if group != "trivial" and draw(st.booleans()):

@@ -82,16 +82,17 @@ def _check_kernels(node: Node, collector: Collector) -> None:
     if not isinstance(node, Layer):
         return
     height, width = node.in_shape.height, node.in_shape.width
-    side = min(height, width)
+    side = width if node.in_shape.is_line else min(height, width)
     largest = side - 1 + side % 2
     for candidate in node.candidates:
         kernel = dict(candidate.arguments).get(K.name) if K in KINDS[candidate.kind].signature.parameters else None
         if not isinstance(kernel, int) or kernel <= max(side, _LEAST_KERNEL):
             continue
-        apart = min(kernel, height) * min(kernel, width)
+        rows, columns = node.in_shape.sides(kernel)
+        apart = min(rows, height) * min(columns, width)
         message = (
-            f"a kernel of {kernel}x{kernel} wraps round the {height}x{width} map that `{node.name}` reads: "
-            f"only {apart} of its {kernel**2} weights can be told apart"
+            f"a kernel of {rows}x{columns} wraps round the {height}x{width} map that `{node.name}` reads: "
+            f"only {apart} of its {rows * columns} weights can be told apart"
         )
         help = f"the largest kernel that makes sense here is {max(largest, _LEAST_KERNEL)}"
         collector.report("W109", candidate.span, message, help=help)

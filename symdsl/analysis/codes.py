@@ -143,6 +143,18 @@ _TABLE = (
         "data digits(size = 16)\ninput image(1, 16, 16)\nflatten\nlayer h: FC -> classes",
     ),
     Code(
+        "E209",
+        "a `residual` that does not add up",
+        "A residual block is y = x + body(x), so its body keeps channels, rows, columns and group. It holds layers, "
+        "`repeat`, `use` and `residual`, without strides: two branches could each keep another phase of the map, and "
+        "what moves with the image in one would not in the other. Last comes a layer whose activations are 0 at 0, so "
+        "that the block is the identity where nothing is left of that layer.",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4 |> relu\nresidual {\n  layer: CONV(3) -> 4 stride 2 |> relu\n"
+        "  layer: CONV(3) -> 8\n}\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4 |> relu\nresidual {\n  layer: CONV(3) -> 8 |> relu\n"
+        "  layer: CONV(3) -> 4\n}\nflatten\nlayer h: FC -> classes",
+    ),
+    Code(
         "E210",
         "a network too large to build",
         "A network has at most 10^10 parameters. Factored kinds and smaller maps need far fewer.",
@@ -340,10 +352,11 @@ _TABLE = (
     ),
     Code(
         "E601",
-        "a data file that cannot be used",
+        "data that cannot be used",
         "`arrays` reads an .npz file with `x_train`, `y_train`, `x_test` and `y_test`: images [n, c, h, w] or "
         "[n, h, w], and whole numbers for classes or floats for regression. `images` reads PNG and JPEG files of "
-        "one size and colour from `train/CLASS/` and `test/CLASS/`. Paths are relative to the working directory.",
+        "one size and colour from `train/CLASS/` and `test/CLASS/`. Paths are relative to the working directory. "
+        "`given` takes the side of square images, or their height and width.",
         'data arrays("missing.npz")',
         'data arrays("mine.npz")',
     ),

@@ -151,6 +151,7 @@ def _applied(step: Step | None, outline: Outline | None, before: Step | None, sc
     try:
         return TRANSFORMS[step.name].apply(outline, dict(step.arguments))
     except MisfitError as error:
-        notes = [(before.span, f"delivers {outline.train} training examples of {outline}")]
+        counted = f"{outline.train} training examples of " if outline.train else ""
+        notes = [(before.span, f"delivers {counted}{outline}")]
         scope.collector.report("E602", step.span, str(error), notes=notes)
         return None

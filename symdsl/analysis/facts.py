@@ -123,6 +123,11 @@ class Layer:
     span: Span
 
     @property
+    def strides(self) -> tuple[int, int]:
+        """Along rows and columns."""
+        return self.in_shape.height // self.out_shape.height, self.in_shape.width // self.out_shape.width
+
+    @property
     def parameters(self) -> int:
         """Number of parameters of all candidates and the bias."""
         return sum(candidate.parameters for candidate in self.candidates) + self.out_shape.channels
@@ -160,12 +165,26 @@ class Flatten:
     span: Span
 
 
-Node = Input | Lift | Layer | Project | Pool | Flatten
+@attrs.frozen
+class Join:
+    """The end of a residual block: what the node before hands on, added to what the node `since` does.
+
+    The nodes between `since` and this one are the block's body, which ends with a layer.
+    """
+
+    name: str
+    in_shape: Shape
+    out_shape: Shape
+    since: str
+    span: Span
+
+
+Node = Input | Lift | Layer | Join | Project | Pool | Flatten
 
 
 @attrs.frozen
 class Network:
-    """A network as a chain of nodes, input first; shapes agree from one node to the next."""
+    """A network: nodes that each read the one before, input first; shapes agree from one to the next."""
 
     name: str
     nodes: tuple[Node, ...]

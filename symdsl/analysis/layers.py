@@ -12,6 +12,7 @@ from symdsl.analysis.drafts import LayerDraft
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Shape
 from symdsl.analysis.names import unknown
+from symdsl.analysis.residuals import refuse_stride
 from symdsl.analysis.types import convert
 from symdsl.analysis.walker import Walker
 from symdsl.catalog.networks import ACTIVATIONS
@@ -26,6 +27,7 @@ def layer(node: ast.Layer, walker: Walker) -> None:
     name = walker.begin_layer(node.name, _title(node))
     candidates = candidates_of(node, walker)
     activations = _activations(node.activations, walker)
+    walker.last = node
     out = _out_shape(node, name, walker)
     shape, walker.shape = walker.shape, out
     if out is None or shape is None:
@@ -35,7 +37,7 @@ def layer(node: ast.Layer, walker: Walker) -> None:
     sound = tuple(one for one in found if one is not None)
     if len(sound) < len(candidates):
         walker.doubtful.add(name)
-    stride = shape.height // out.height
+    stride = shape.width // out.width
     if stride > 1:
         walker.made["size"] = node.span
     walker.add(LayerDraft(name, shape, out, stride, sound, activations, title), out)
@@ -60,13 +62,18 @@ def _out_shape(node: ast.Layer, name: str, walker: Walker) -> Shape | None:
         )
         walker.scope.collector.report("E204", node.stride.span, message, notes=notes)
         stride = 1
-    if shape.height % stride or shape.width % stride:
+    if stride > 1 and walker.residual is not None:
+        assert node.stride is not None, "a stride above 1 was written"
+        refuse_stride(node.stride.span, name, walker.residual, walker)
+        stride = 1
+    rows, columns = shape.sides(stride)
+    if shape.height % rows or shape.width % columns:
         assert node.stride is not None, "a stride above 1 was written"
         message = f"`stride` (={stride}) must divide the {shape.height}x{shape.width} map that `{name}` reads"
         notes = walker.note("size", f"makes the map {shape.height}x{shape.width}")
         walker.scope.collector.report("E201", node.stride.span, message, notes=notes)
         return None
-    return attrs.evolve(shape, channels=channels or 1, height=shape.height // stride, width=shape.width // stride)
+    return attrs.evolve(shape, channels=channels or 1, height=shape.height // rows, width=shape.width // columns)
 
 
 def _whole(node: ast.Expression, name: str, walker: Walker) -> int | None:

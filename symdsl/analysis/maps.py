@@ -12,14 +12,14 @@ from symdsl.analysis.names import unknown
 from symdsl.analysis.types import bind_partly
 from symdsl.analysis.walker import Walker
 from symdsl.catalog.data import CHANNELS_FIRST, channels_last
-from symdsl.catalog.networks import IMAGE, REDUCTIONS
+from symdsl.catalog.networks import INPUTS, REDUCTIONS
 from symdsl.diagnostics import Span
 from symdsl.groups import GROUPS, TRIVIAL
 from symdsl.language import ast
 
 
 def begin(node: ast.Input, walker: Walker) -> None:
-    """Start from the images of `input`."""
+    """Start from the images, or signals, of `input`."""
     if walker.open:
         help = "a block goes on from the map it is used on; drop this line"
         walker.scope.collector.report("E211", node.span, "`input` begins a network, not a block", help=help)
@@ -37,11 +37,13 @@ def begin(node: ast.Input, walker: Walker) -> None:
 
 def _image(node: ast.Input, walker: Walker) -> Shape | None:
     call = node.image
-    if call.name.text != IMAGE.name:
-        unknown("E304", "input", call.name.text, call.name.span, [IMAGE.name], walker.scope.collector)
+    signature = INPUTS.get(call.name.text)
+    if signature is None:
+        unknown("E304", "input", call.name.text, call.name.span, INPUTS, walker.scope.collector)
         return None
-    bound, sound = bind_partly(IMAGE, given(call.arguments or (), walker.scope), call.span, walker.scope)
-    channels, height, width = (cast("int | None", bound.get(name)) for name in IMAGE.names)
+    bound, sound = bind_partly(signature, given(call.arguments or (), walker.scope), call.span, walker.scope)
+    channels, *sides = (cast("int | None", bound.get(name)) for name in signature.names)
+    height, width = sides if len(sides) == 2 else (1, *sides)
     walker.vague = channels is None
     if height is None or width is None:
         return None
@@ -55,9 +57,12 @@ def _check_data(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Non
     delivered = Shape(data.channels, data.height, data.width)
     if shape == delivered:
         return
-    wanted = f"write `image({delivered.channels}, {delivered.height}, {delivered.width})`, or change the data"
-    swapped = channels_last(delivered.channels, delivered.height, delivered.width)
-    help = f"it looks as if channels came last: {CHANNELS_FIRST}" if swapped else wanted
+    wanted = f"image({delivered.channels}, {delivered.height}, {delivered.width})"
+    if delivered.is_line:
+        wanted = f"signal({delivered.channels}, {delivered.width})"
+    help = f"write `{wanted}`, or change the data"
+    if channels_last(delivered.channels, delivered.height, delivered.width):
+        help = f"it looks as if channels came last: {CHANNELS_FIRST}"
     message = f"the network reads images of {shape}, but the data deliver {delivered}"
     notes = [(data.source.span, f"delivers {delivered} after all transforms")]
     walker.scope.collector.report("E208", call.span, message, help=help, notes=notes)

@@ -8,7 +8,8 @@ from functools import singledispatch
 import attrs
 
 from symdsl.analysis.dependencies import names_in, reachable
-from symdsl.analysis.facts import Candidate, Facts, Flatten, Input, Layer, Lift, Node, Pool, Prior, Project
+from symdsl.analysis.facts import Candidate, Facts, Flatten, Input, Join, Layer, Lift, Node, Pool, Prior, Project
+from symdsl.analysis.joins import emptied, without
 from symdsl.analysis.priors import BIAS
 from symdsl.analysis.symmetry import default_init_scale
 from symdsl.catalog.signatures import Value
@@ -22,15 +23,17 @@ def pruned_program(program: ast.Program, facts: Facts, keep: Mapping[str, set[st
     Args:
         program: where data and search are taken from.
         facts: where the network and its priors are taken from.
-        keep: names of the candidates to keep by name of the layer; layers not named keep all.
+        keep: names of the candidates to keep by name of the layer; layers not named keep all. A residual block whose
+            last layer keeps none is left out.
 
     Raises:
-        ValueError: if a layer or candidate of that name does not exist, or none would be left.
+        ValueError: if a layer or candidate of that name does not exist, or none would be left in a layer that stays.
     """
-    _check_names(facts, keep)
-    nodes = [_kept(node, keep) for node in facts.network.nodes]
+    nodes = without(facts.network.nodes, emptied(facts.network.nodes, keep))
+    _check_names(facts, nodes, keep)
+    nodes = tuple(_kept(node, keep) for node in nodes)
     rules = tuple(rule for node in nodes if isinstance(node, Layer) for rule in _rules(node))
-    network = ast.Network(ast.Word(facts.network.name), None, tuple(_item(node) for node in nodes))
+    network = ast.Network(ast.Word(facts.network.name), None, _items(nodes))
     others = [one for one in program.statements if isinstance(one, ast.Data | ast.Search)]
     lets = [one for one in program.statements if isinstance(one, ast.Let)]
     needed = reachable({one.name.text: names_in(one.value) for one in lets}, names_in(tuple(others)))
@@ -41,13 +44,14 @@ def pruned_program(program: ast.Program, facts: Facts, keep: Mapping[str, set[st
     return ast.Program((*lets, *data, network, *priors, *search))
 
 
-def _check_names(facts: Facts, keep: Mapping[str, set[str]]) -> None:
+def _check_names(facts: Facts, left: Iterable[Node], keep: Mapping[str, set[str]]) -> None:
+    stays = {node.name for node in left}
     layers = {node.name: node for node in facts.network.nodes if isinstance(node, Layer)}
     for name, candidates in keep.items():
         if name not in layers:
             raise ValueError(f"`keep` names `{name}`, but the network has no such layer")
         known = {candidate.name for candidate in layers[name].candidates}
-        if not candidates or candidates - known:
+        if (name in stays and not candidates) or candidates - known:
             raise ValueError(f"`keep[{name!r}]` (={sorted(candidates)}) must be some of {sorted(known)}")
 
 
@@ -60,6 +64,18 @@ def _kept(node: Node, keep: Mapping[str, set[str]]) -> Node:
 # ---------------------------------------------------------------- items
 
 
+def _items(nodes: Iterable[Node]) -> tuple[ast.Item, ...]:
+    """The items that stand for some nodes, those of a residual block in its braces."""
+    items: dict[str, ast.Item] = {}
+    for node in nodes:
+        if isinstance(node, Join):
+            body = list(items)[list(items).index(node.since) + 1 :]
+            items[node.name] = ast.Residual(tuple(items.pop(name) for name in body))
+        else:
+            items[node.name] = _item(node)
+    return tuple(items.values())
+
+
 @singledispatch
 def _item(node: object) -> ast.Item:
     raise TypeError(f"`node` (={node!r}) must be a node of a network")
@@ -68,6 +84,8 @@ def _item(node: object) -> ast.Item:
 @_item.register
 def _(node: Input) -> ast.Item:
     shape = node.out_shape
+    if shape.is_line:
+        return ast.Input(_call("signal", {}, shape.channels, shape.width))
     return ast.Input(_call("image", {}, shape.channels, shape.height, shape.width))
 
 

@@ -14,6 +14,7 @@ from symdsl.analysis.layers import layer
 from symdsl.analysis.maps import begin, flatten, lift, pool, project
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.parameters import bind_parameters
+from symdsl.analysis.residuals import residual, stands_outside
 from symdsl.analysis.values import Located, describe
 from symdsl.analysis.walker import Blocks, Body, Walker
 from symdsl.language import ast
@@ -52,7 +53,8 @@ def _visit(items: Iterable[ast.Item], walker: Walker) -> None:
                 "E211", item.span, "a network begins with `input`", help="write `input image(...)` first"
             )
             walker.started = ast.Input(ast.Call(ast.Word("image", item.span)), item.span)
-        _item(item, walker)
+        if not stands_outside(item, walker):
+            _item(item, walker)
 
 
 def _finish(network: ast.Network, walker: Walker) -> None:
@@ -87,8 +89,13 @@ _item.register(ast.Layer)(layer)
 
 
 @_item.register
+def _(node: ast.Residual, walker: Walker) -> None:
+    residual(node, walker, _visit)
+
+
+@_item.register
 def _(node: ast.Unread, walker: Walker) -> None:
-    walker.shape = None
+    walker.shape, walker.last = None, node
     if node.what == "layer":
         walker.begin_layer(node.name, node.span)
     elif node.what in ("", "repeat", "use") or walker.started is None:

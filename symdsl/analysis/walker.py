@@ -57,11 +57,13 @@ class Walker:
         blocks: what may be used.
         body: what shares names with the next item.
         open: names of the blocks in use here.
-        depth: how many blocks and `repeat`s are open here.
+        depth: how many blocks, `repeat`s and `residual`s are open here.
         drafts: those finished.
         shape: of the map behind them; `None` where that is not known.
         vague: whether its channels are not known, but stand at 1.
         made: the last item that set the size of the map, lifted, projected, or flattened it.
+        residual: the innermost `residual` around the next item.
+        last: the last item that was finished, `repeat`s and blocks taken for the last one in them.
         doubtful: names of layers of which a candidate could not be understood.
         complete: whether no layer is missing, but for what could not be read.
         started: the `input`, or what stands for one that is missing, which is reported.
@@ -80,6 +82,8 @@ class Walker:
     shape: Shape | None = None
     vague: bool = False
     made: dict[str, Span] = attrs.field(factory=dict)
+    residual: ast.Residual | None = None
+    last: ast.Item | None = None
     doubtful: set[str] = attrs.field(factory=set)
     complete: bool = True
     started: ast.Input | None = None
@@ -95,10 +99,10 @@ class Walker:
         return True
 
     def too_deep(self, span: Span) -> bool:
-        """Whether one more block or `repeat` would be too many inside each other, which is then reported."""
+        """Whether one more block, `repeat` or `residual` would be too deep inside others, which is then reported."""
         if self.depth < _DEEPEST:
             return False
-        message = f"blocks and `repeat`s are nested more than {_DEEPEST} deep"
+        message = f"blocks, `repeat`s and `residual`s are nested more than {_DEEPEST} deep"
         self.scope.collector.report("E105", span, message)
         self.lose()
         return True
@@ -109,7 +113,7 @@ class Walker:
 
     def lose(self) -> None:
         """Go on without knowing the map, nor how many layers there are."""
-        self.shape = None
+        self.shape = self.last = None
         self.complete = False
 
     def add(self, draft: Draft, shape: Shape) -> None:

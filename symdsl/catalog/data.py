@@ -66,7 +66,7 @@ class Outline:
         height: rows.
         width: columns.
         classes: classes, or target columns for regression.
-        train: training examples.
+        train: training examples; 0 where they are not known before, and so for `test`.
         test: test examples.
         task: what the targets are.
         names: of the classes, in order, where they have any.
@@ -153,6 +153,21 @@ def _rotate(outline: Outline, arguments: Arguments) -> Outline:
     return attrs.evolve(outline, task="regression", classes=1, names=())
 
 
+def _given(arguments: Arguments) -> Outline:
+    named = tuple(name for name in ("size", "height", "width") if arguments.get(name) is not None)
+    if named not in (("size",), ("height", "width")):
+        raise BadDataError("`given` takes either `size`, or `height` and `width`", "write `size` for square images")
+    channels, classes, height, width = (
+        _whole(arguments, name) for name in ("channels", "classes", named[0], named[-1])
+    )
+    regression = arguments["task"] == "regression"
+    return Outline(channels, height, width, classes, 0, 0, "regression" if regression else "classification")
+
+
+def _unchanged(outline: Outline, arguments: Arguments) -> Outline:
+    return outline
+
+
 def _square(outline: Outline, size: int) -> Outline:
     return attrs.evolve(outline, height=size, width=size)
 
@@ -173,6 +188,10 @@ def _crop(outline: Outline, arguments: Arguments) -> Outline:
     if size > min(outline.height, outline.width):
         raise MisfitError(f"`size` (={size}) must not be larger than the image ({outline.height}x{outline.width})")
     return _square(outline, size)
+
+
+def _unroll(outline: Outline, arguments: Arguments) -> Outline:
+    return attrs.evolve(outline, height=1, width=outline.height * outline.width)
 
 
 def _moved(name: str) -> Callable[[Outline, Arguments], Outline]:
@@ -207,10 +226,10 @@ def _quadrants(outline: Outline, arguments: Arguments) -> Outline:
 
 def _subset(outline: Outline, arguments: Arguments) -> Outline:
     n = _whole(arguments, "n")
-    if n > outline.train:
+    if outline.train and n > outline.train:
         raise MisfitError(f"`n` (={n}) must not be larger than the number of training examples (={outline.train})")
     test = _whole(arguments, "test") if "test" in arguments else outline.test
-    if test > outline.test:
+    if outline.test and test > outline.test:
         raise MisfitError(f"`test` (={test}) must not be larger than the number of test examples (={outline.test})")
     return attrs.evolve(outline, train=n, test=test)
 
@@ -251,6 +270,18 @@ _ARRAYS = Signature(
         Parameter("task", Choice(("auto", "classification", "regression")), "auto", "what the targets are"),
     ),
     "your own data: `x_train`, `y_train`, `x_test` and `y_test` of an `.npz` file",
+)
+_GIVEN = Signature(
+    "given",
+    (
+        Parameter("channels", Whole(1, _LARGEST_SIDE), about="channels of an image"),
+        attrs.evolve(_SIZE, default=None),
+        Parameter("classes", Whole(1, 10**6), about="number of classes, or of targets"),
+        Parameter("height", Whole(1, _LARGEST_SIDE), None, "rows, where images are not square"),
+        Parameter("width", Whole(1, _LARGEST_SIDE), None, "columns, where images are not square"),
+        Parameter("task", Choice(("classification", "regression")), "classification", "what the targets are"),
+    ),
+    "your own data, handed over in Python",
 )
 _SYNTHETIC = Signature(
     "synthetic",
@@ -296,6 +327,7 @@ SOURCES: dict[str, Source] = {
         ),
         Source(_IMAGES, None),
         Source(_ARRAYS, None),
+        Source(_GIVEN, _given),
         Source(_SYNTHETIC, _synthetic),
     )
 }
@@ -332,6 +364,11 @@ _STANDARDIZE = Signature(
     "mean 0 and variance 1 over the training examples; what a run is evaluated on is standardized as they were",
 )
 _PIXELS = Parameter("pixels", Whole(0, _LARGEST_SIDE), about="farthest in either direction")
+_SHUFFLE = Signature(
+    "shuffle",
+    (Parameter("alike", Switch(), True, "whether in all images alike, or in each in a way of its own"),),
+    "moves every pixel elsewhere: what was near is not",
+)
 _SUBSET = Signature(
     "subset",
     (
@@ -374,6 +411,8 @@ TRANSFORMS: dict[str, Transform] = {
             Signature("translate", (_PIXELS,), "moves each image once, by a distance of its own; zeros move in"),
             _moved("pixels"),
         ),
+        Transform(_SHUFFLE, _unchanged),
+        Transform(Signature("unroll", about="reads the rows of images one after the other, as a line"), _unroll),
         Transform(_QUADRANTS, _quadrants),
         Transform(_SUBSET, _subset),
         Transform(_AUGMENT, _moved("shift"), on_batches=True),

@@ -7,6 +7,9 @@ from symdsl.catalog.signatures import Parameter, Real, Signature, Switch, Whole
 ACTIVATIONS = ("relu", "gelu", "tanh", "sigmoid", "silu", "elu", "leaky_relu", "softplus", "identity")
 """Activations after `|>`; all act on every number by itself."""
 
+AWAY_FROM_ZERO = frozenset({"sigmoid", "softplus"})
+"""Activations that are not 0 at 0."""
+
 REDUCTIONS = ("max", "mean")
 """How `project` and `pool` reduce."""
 
@@ -19,7 +22,20 @@ IMAGE = Signature(
     ),
     "an image, in the shape that the data deliver",
 )
-"""What a network reads."""
+"""An image that a network reads."""
+
+SIGNAL = Signature(
+    "signal",
+    (
+        Parameter("channels", Whole(), about="channels of an example"),
+        Parameter("length", Whole(2), about="columns of its one row"),
+    ),
+    "a signal in time, or any other line: a map of one row",
+)
+"""A line that a network reads."""
+
+INPUTS = {one.name: one for one in (IMAGE, SIGNAL)}
+"""What a network may read."""
 
 _LEAST_PRECISION, _LARGEST_PRECISION = 6.2e-6, 6.5e7
 

@@ -52,6 +52,15 @@ class Shape:
         """Planes, rows and columns."""
         return self.planes, self.height, self.width
 
+    @property
+    def is_line(self) -> bool:
+        """Whether the map is one row of several columns."""
+        return self.height == 1 and self.width > 1
+
+    def sides(self, size: int) -> tuple[int, int]:
+        """Rows and columns of a kernel, or of a stride, of that size: on a line they go along it."""
+        return (1 if self.is_line else size), size
+
     def __str__(self) -> str:
         if self.flat:
             return str(self.channels)

@@ -31,6 +31,17 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
         raise RunError(f"{origin}: `x_train` holds {train} images, but `x_test` {test}")
 
 
+def check_task(dataset: Dataset, origin: str, expected: str) -> None:
+    """Compares the targets with the task that the spec was checked for.
+
+    Raises:
+        RunError: they are class labels where it says real numbers, or the other way round.
+    """
+    if dataset.task != expected:
+        found = {"classification": "class labels", "regression": "real numbers"}[dataset.task]
+        raise RunError(f"{origin}: the targets are {found}, but the task of the spec is {expected}")
+
+
 def check_shape(dataset: Dataset, origin: str, expected: tuple[int, int, int]) -> None:
     """Compares the images with the (channels, rows, columns) that the spec was checked against.
 

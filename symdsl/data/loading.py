@@ -12,7 +12,7 @@ from attrs import evolve
 from symdsl.analysis.dataset import source_outline, trail, written
 from symdsl.analysis.facts import Data, Step
 from symdsl.catalog.data import BadDataError, MisfitError
-from symdsl.data.checks import check_shape, check_values
+from symdsl.data.checks import check_shape, check_task, check_values
 from symdsl.data.memory import room_for
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 from symdsl.data.records import Dataset, Streams, Watch, seeded, unwatched
@@ -29,6 +29,7 @@ def load(
     seed: int | None = None,
     preprocessing: Preprocessing | None = None,
     watch: Watch = unwatched,
+    given: Dataset | None = None,
 ) -> Dataset:
     """Reads the data a spec names and applies its transforms, in the order written.
 
@@ -40,28 +41,39 @@ def load(
         preprocessing: of a run that the data are made for, whose statistics `standardize` then uses; by default it
             computes them from the training examples.
         watch: is told of every step, and how far it is.
+        given: the data of a spec that has `data given(...)`, before its transforms.
 
     Returns:
         Training and test examples on the CPU, not augmented; in memory, or mapped from files where that is too small.
 
     Raises:
-        RunError: when the data cannot be read or are not what the spec says; one line that says what and where.
+        ValueError: data are given, but the spec names others.
+        RunError: when the data cannot be read, are missing, or are not what the spec says; one line that says what and
+            where.
     """
     if isinstance(source, Data):
         data, seed = source, 0 if seed is None else seed
     else:
         data, seed = source.facts.data, source.facts.search.seed if seed is None else seed
-    ((_, dataset),) = deque(stages(data, seed, preprocessing, watch), maxlen=1)
+    ((_, dataset),) = deque(stages(data, seed, preprocessing, watch, given), maxlen=1)
     return dataset
 
 
 def stages(
-    data: Data, seed: int, preprocessing: Preprocessing | None = None, watch: Watch = unwatched
+    data: Data,
+    seed: int,
+    preprocessing: Preprocessing | None = None,
+    watch: Watch = unwatched,
+    given: Dataset | None = None,
 ) -> Iterator[tuple[Step, Dataset]]:
     """The source and what it delivers, then every transform and what is there after it; raises what `load` raises."""
+    if given is not None and data.source.name != "given":
+        raise ValueError(f"the spec learns from `{data.source.name}`: write `data given(...)` to hand data over")
     room, origin, source = room_for(data), _origin(data.source), _as_delivered(data)
     watch(f"reading {origin}", 0, 0)
-    dataset = SOURCES[data.source.name](source, partial(seeded, seed, data.source.name), room, watch)
+    read = SOURCES[data.source.name]
+    dataset = read(source, partial(seeded, seed, data.source.name), room, watch) if given is None else given
+    check_task(dataset, origin, source.task)
     check_values(dataset, origin, source.classes)
     found = evolve(preprocessing or UNPREPARED, classes=class_names(data))
     dataset = evolve(dataset, room=room, preprocessing=found)

@@ -14,6 +14,7 @@ from symdsl.data.memory import Room
 from symdsl.data.published import cifar10, cifar100, fashion_mnist, mnist
 from symdsl.data.records import Dataset, Examples, Streams, Watch, seeded
 from symdsl.data.transforms import resized
+from symdsl.diagnostics import RunError
 
 Source = Callable[[Data, Streams, Room, Watch], Dataset]
 
@@ -46,6 +47,18 @@ def arrays(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     return read_arrays(Path(str(data.source.argument("path"))).expanduser(), data.task, room, watch)
 
 
+def given(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
+    """Nothing: these data are handed over.
+
+    Raises:
+        RunError: always; it says how to hand them over.
+    """
+    raise RunError(
+        "the data of this spec are handed over in Python: "
+        "`symdsl.search(spec, data=symdsl.data.from_tensors(x_train, y_train, x_test, y_test))`"
+    )
+
+
 def synthetic(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """Images made up for tests: a small stamp per class at a random cyclic shift, in noise; labels in equal parts."""
     channels, size, classes = (_whole(data, name) for name in ("channels", "size", "classes"))
@@ -61,7 +74,7 @@ def synthetic(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset
 
 SOURCES: dict[str, Source] = {
     function.__name__: function
-    for function in (digits, mnist, fashion_mnist, cifar10, cifar100, images, arrays, synthetic)
+    for function in (digits, mnist, fashion_mnist, cifar10, cifar100, images, arrays, given, synthetic)
 }
 """Every source by the name a spec calls it."""
 

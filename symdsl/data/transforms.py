@@ -148,6 +148,31 @@ def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
     return framed[examples, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
 
 
+def shuffle(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Permutes the positions of every image, channels together: of all `alike`, or of each in a way of its own."""
+    positions = math.prod(_sides(dataset))
+    if step.argument("alike"):
+        order = torch.randperm(positions, generator=streams("positions"))
+        return _images(dataset, lambda x: _permuted(x, order.expand(len(x), -1)))
+    drawn = _drawn(dataset, streams, lambda count, stream: _orders(count, positions, stream))
+    return _moved(dataset, _permuted, drawn)
+
+
+def _orders(count: int, positions: int, stream: Generator) -> Tensor:
+    """A permutation of the positions for every example, `[example, position]`."""
+    return torch.rand(count, positions, generator=stream, dtype=torch.float64).argsort(1)
+
+
+def _permuted(x: Tensor, order: Tensor) -> Tensor:
+    planes = x.flatten(2)
+    return planes.gather(2, order[:, None].expand_as(planes)).view_as(x)
+
+
+def unroll(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Puts the rows of every image side by side: `[example, channel, 1, row * column]`."""
+    return _images(dataset, lambda x: x.flatten(2).unsqueeze(2))
+
+
 def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Places every image `copies` times on a map twice as large, each time in a quadrant of its own drawing.
 
@@ -187,7 +212,7 @@ def augment(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 TRANSFORMS: dict[str, Transform] = {
     function.__name__: function
-    for function in (standardize, resize, pad, crop, rotate, translate, quadrants, subset, augment)
+    for function in (standardize, resize, pad, crop, rotate, translate, shuffle, unroll, quadrants, subset, augment)
 }
 """Every transform by the name a spec calls it."""
 

@@ -11,7 +11,7 @@ import attrs
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.analysis.priors import BIAS, matches
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
+from symdsl.catalog.networks import ACTIVATIONS, INPUTS, NORMAL, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Parameter, Signature, Switch, Type
 from symdsl.editor.cursor import Cursor
@@ -111,6 +111,10 @@ def _item(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     return _reserved(ITEMS)
 
 
+def _item_of_residual(cursor: Cursor, reading: Reading) -> Iterator[Item]:
+    return _reserved({"LAYER", "USE", "REPEAT", "RESIDUAL"})
+
+
 def _selector(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     yield from (Item(node.name, "layer", f"{node.in_shape} to {node.out_shape}") for node in reading.layers)
     yield from (Item(one.name, "layer") for one in reading.symbols if one.what == "layer")
@@ -136,6 +140,7 @@ def _override(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 _BEGINNINGS: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {
     "": _statement,
+    "RESIDUAL": _item_of_residual,
     "PRIOR": _selector,
     "SEARCH": _key,
     "PROFILE": _override,
@@ -197,7 +202,7 @@ def _names(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 def _anything(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     yield from _kinds(cursor, reading)
     yield from _names(cursor, reading)
-    yield from (_callable(one) for one in signatures().values() if one.name not in {*SOURCES, *TRANSFORMS, IMAGE.name})
+    yield from (_callable(one) for one in signatures().values() if one.name not in {*SOURCES, *TRANSFORMS, *INPUTS})
 
 
 def _prior(cursor: Cursor, reading: Reading) -> Iterator[Item]:
@@ -229,7 +234,7 @@ _ITEM_ROWS = (
     _Row("DATA", frozenset({"THEN"}), _table(_TRANSFORMS)),
     _Row("NETWORK", frozenset({"EQUAL"}), _templates("network")),
     _Row("USE", frozenset({"USE"}), _templates("block")),
-    _Row("INPUT", frozenset({"INPUT"}), _table({IMAGE.name: IMAGE})),
+    _Row("INPUT", frozenset({"INPUT"}), _table(INPUTS)),
     _Row("LIFT", frozenset({"LIFT"}), _words(_GROUPS, "group")),
     _Row("PROJECT", frozenset({"PROJECT"}), _words(REDUCTIONS, "over the group")),
     _Row("POOL", frozenset({"POOL"}), _words(REDUCTIONS, "over all positions")),

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.networks import IMAGE, NORMAL
+from symdsl.catalog.networks import INPUTS, NORMAL
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import (
     Choice,
@@ -35,11 +35,12 @@ KEYWORDS = {
     "prior": "`prior { layer.kind ~ normal(...) }` says what is believed of weights beforehand; `*` stands for any.",
     "search": "`search { key = value }` says how to search; what is left out has its default.",
     "profile": "`profile name { key = value }` names values to be set together, by `--set profile=name`.",
-    "input": "`input image(channels, height, width)` is what the network reads.",
+    "input": "`input image(channels, height, width)`, or `signal(channels, length)`, is what the network reads.",
     "lift": "`lift group` copies the map to every element of a group, for group convolutions to act on.",
     "layer": "`layer name: kinds -> channels stride s |> activation`: a sum of candidates; the search chooses.",
     "use": "`use block(arguments) as name` puts the items of a block here, and `name/` before the names of its layers.",
     "repeat": "`repeat [...] as name { ... }` writes its items once for every value.",
+    "residual": "`residual { ... }` adds what its layers make of the map to the map itself: y = x + body(x).",
     "project": "`project max` or `project mean` reduces over the group: what follows is invariant to it.",
     "pool": "`pool max` or `pool mean` reduces over all positions: what follows is invariant to translations.",
     "flatten": "`flatten` turns a map into a vector, for `FC` heads.",
@@ -72,7 +73,7 @@ def signatures() -> dict[str, Signature]:
     listed = [
         *(call_signature(kind) for kind in kinds().values()),
         *(one.signature for table in (SOURCES, TRANSFORMS) for one in table.values()),
-        *(IMAGE, NORMAL),
+        *(*INPUTS.values(), NORMAL),
         *_options(SEARCH),
     ]
     return {one.name: one for one in reversed(listed)}

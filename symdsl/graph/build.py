@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from symdsl.analysis.facts import Facts, Layer, Node
+from symdsl.analysis.joins import edges
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -16,8 +16,8 @@ def build(facts: Facts) -> nx.DiGraph[str]:
 
     Returns:
         One node per step of the network, keyed by its name, whose attribute `record` is the step's record; one edge
-        from each step to the next. `graph.graph` holds `name` (of the spec), `network`, `task`, `data` (a `Data`
-        record) and `batch` (examples per batch).
+        from each step to the next, and one past each residual block. `graph.graph` holds `name` (of the spec),
+        `network`, `task`, `data` (a `Data` record) and `batch` (examples per batch).
 
     Raises:
         ValueError: two nodes share a name.
@@ -34,7 +34,7 @@ def build(facts: Facts) -> nx.DiGraph[str]:
     )
     for node in nodes:
         _add(graph, node)
-    graph.add_edges_from(pairwise(node.name for node in nodes))
+    graph.add_edges_from(edges(nodes))
     return graph
 
 

@@ -33,6 +33,7 @@ _RECORDS: dict[str, type] = {
         facts.Input,
         facts.Lift,
         facts.Layer,
+        facts.Join,
         facts.Project,
         facts.Pool,
         facts.Flatten,

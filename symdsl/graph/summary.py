@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from symdsl.analysis.facts import Candidate, FactorSize, Layer, ParameterTensor, Shape
+from symdsl.analysis.facts import Candidate, FactorSize, Join, Layer, Node, ParameterTensor, Shape
+from symdsl.analysis.joins import joins
 from symdsl.graph import cost
 from symdsl.graph.build import chain, layers
 from symdsl.graph.serial import content_hash
@@ -37,6 +38,7 @@ def summary_json(graph: nx.DiGraph[str], batch: int) -> dict[str, Any]:
         "multiply_adds": cost.multiply_adds(graph),
         "preserves": _preserves(graph),
         "layers": [_layer(layer) for layer in layers(graph)],
+        "residuals": [_residual(join, body) for join, body in joins(chain(graph))],
         "totals": {"batch": batch, **{f"{name}_bytes": size for name, size in attrs.asdict(memory).items()}},
     }
 
@@ -49,6 +51,12 @@ def _preserves(graph: nx.DiGraph[str]) -> dict[str, Any]:
         "lost": [{"movement": movement, "reason": reason} for movement, reason in symmetry.lost],
         "text": str(symmetry),
     }
+
+
+def _residual(join: Join, body: tuple[Node, ...]) -> dict[str, Any]:
+    """A residual block: its name, what it reads, and the layers of its body."""
+    inside = [node.name for node in body if isinstance(node, Layer)]
+    return {"name": join.name, "reads": join.since, "shape": _shape(join.out_shape), "layers": inside}
 
 
 def _layer(layer: Layer) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from symdsl.analysis.expressions import FUNCTIONS
 from symdsl.analysis.overrides import SECTIONS
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.networks import ACTIVATIONS, IMAGE, NORMAL, REDUCTIONS
+from symdsl.catalog.networks import ACTIVATIONS, INPUTS, NORMAL, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Choice, Signature, Switch, Variant
 from symdsl.groups import GROUPS, TRIVIAL
@@ -45,7 +45,7 @@ def declaring() -> tuple[str, ...]:
 
 def callables() -> tuple[str, ...]:
     """Words that can be called, kinds aside."""
-    steps = [*SOURCES, *TRANSFORMS, IMAGE.name, NORMAL.name, *FUNCTIONS]
+    steps = [*SOURCES, *TRANSFORMS, *INPUTS, NORMAL.name, *FUNCTIONS]
     return _sorted([*steps, *(option.name for option in _options(SEARCH))])
 
 

@@ -211,6 +211,15 @@ class Repeat:
 
 
 @attrs.frozen
+class Residual:
+    """`residual { items }`: what the items make of the map, added to it."""
+
+    items: tuple[Item, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+    brace: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
 class Project:
     """`project max|mean`."""
 
@@ -233,7 +242,7 @@ class Flatten:
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
-Item: TypeAlias = Input | Lift | Layer | Use | Repeat | Project | Pool | Flatten | Unread
+Item: TypeAlias = Input | Lift | Layer | Use | Repeat | Residual | Project | Pool | Flatten | Unread
 
 
 @attrs.frozen

@@ -19,7 +19,10 @@ _ESCAPES = {'"': '"', "\\": "\\", "n": "\n", "r": "\r", "t": "\t"}
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 _EXPRESSIONS = (ast.Number, ast.Text, ast.Flag, ast.Call, ast.List, ast.Tuple, ast.Negative, ast.Binary, ast.Unread)
-_ITEMS = (ast.Input, ast.Lift, ast.Layer, ast.Use, ast.Repeat, ast.Project, ast.Pool, ast.Flatten, ast.Unread)
+_ITEMS = (
+    *(ast.Input, ast.Lift, ast.Layer, ast.Use, ast.Repeat, ast.Residual),
+    *(ast.Project, ast.Pool, ast.Flatten, ast.Unread),
+)
 
 
 class _TooDeepError(Exception):
@@ -229,6 +232,9 @@ class _Builder:
     def repeat(self, children: list[Any]) -> ast.Repeat:
         names = next(child for child in children if isinstance(child, _Names))
         return ast.Repeat(children[1], names.words, names.unpack, *self._braced(children, *_ITEMS))
+
+    def residual(self, children: list[Any]) -> ast.Residual:
+        return ast.Residual(*self._braced(children, *_ITEMS))
 
     def names(self, children: list[Any]) -> _Names:
         words = tuple(self._word(child) for child in children if child.type == "NAME")

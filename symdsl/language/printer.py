@@ -34,7 +34,7 @@ Line: TypeAlias = (
 )
 """What has no braces."""
 
-Braced: TypeAlias = ast.Block | ast.Network | ast.Priors | ast.Search | ast.Profile | ast.Repeat
+Braced: TypeAlias = ast.Block | ast.Network | ast.Priors | ast.Search | ast.Profile | ast.Repeat | ast.Residual
 """What has braces."""
 
 _COMPARISON, _SUM, _PRODUCT, _UNARY = range(1, 5)
@@ -88,8 +88,8 @@ def head_lines(node: Braced, room: int = WIDTH) -> list[str]:
 def inside_of(node: Braced) -> tuple[Line | Braced, ...]:
     """What stands between the braces."""
     match node:
-        case ast.Block(items=inside) | ast.Network(items=inside) | ast.Repeat(items=inside):
-            return inside
+        case ast.Block() | ast.Network() | ast.Repeat() | ast.Residual():
+            return node.items
         case ast.Priors(rules=rules):
             return rules
         case ast.Search(settings=settings) | ast.Profile(settings=settings):
@@ -179,6 +179,8 @@ def _head(node: Braced) -> str:
             listed = ", ".join(name.text for name in names)
             single = "," if unpack and len(names) == 1 else ""
             return f"repeat {expression(values)} as {f'({listed}{single})' if unpack else listed} {{"
+        case ast.Residual():
+            return "residual {"
         case ast.Priors():
             return "prior {"
         case ast.Search():

@@ -1,9 +1,9 @@
 """Layers and networks of paths; knows no kind, no spec and no curvature."""
 
-from symdsl.nn.circular import circular_conv, circular_pad
-from symdsl.nn.initial import gain, mean_share, normal_parameter
+from symdsl.nn.circular import Sides, circular_conv, circular_pad, pair
+from symdsl.nn.initial import Moments, moments, normal_parameter
 from symdsl.nn.maps import Flatten, Lift, Pool, Project
-from symdsl.nn.network import Activation, Network
+from symdsl.nn.network import Activation, Join, Network
 from symdsl.nn.path import Path, Recorder
 from symdsl.nn.relaxed import BIAS, RelaxedLayer, Use
 
@@ -11,17 +11,20 @@ __all__ = [
     "BIAS",
     "Activation",
     "Flatten",
+    "Join",
     "Lift",
+    "Moments",
     "Network",
     "Path",
     "Pool",
     "Project",
     "Recorder",
     "RelaxedLayer",
+    "Sides",
     "Use",
     "circular_conv",
     "circular_pad",
-    "gain",
-    "mean_share",
+    "moments",
     "normal_parameter",
+    "pair",
 ]

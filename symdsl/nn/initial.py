@@ -5,36 +5,54 @@ from __future__ import annotations
 import math
 from functools import cache
 
+import attrs
 import torch
 from torch import Tensor, nn
 
 from symdsl.nn.activations import ACTIVATIONS
 
 
-@cache
-def gain(activations: tuple[str, ...]) -> float:
-    """Factor on the standard deviation of the weights that read the output of `activations`.
+@attrs.frozen
+class Moments:
+    """First and second moment of the numbers in a map, at the initial weights.
 
-    It is `E[f(z)^2] ** -0.5` for standard normal `z`, by quadrature: 1 for no activation and sqrt(2) for ReLU
-    (He et al. 2015, eq. 10).
+    Attributes:
+        mean: E[x]; 0 for images, and for what a layer without activations writes.
+        second: E[x^2]; 1 for them.
     """
-    return math.sqrt(1 / _moment(activations, 2))
 
+    mean: float = 0.0
+    second: float = 1.0
 
-def mean_share(activations: tuple[str, ...]) -> float:
-    """E[f(z)] E[f(z)^2] ** -0.5 for standard normal `z`: the mean of the output of `activations` at unit second moment.
+    @property
+    def gain(self) -> float:
+        """Factor on the standard deviation of the weights that read the map, for outputs of unit variance.
 
-    0 for no activation, and 0.56 for ReLU.
-    """
-    return _moment(activations, 1) * gain(activations)
+        1 for images and sqrt(2) behind ReLU (He et al. 2015, eq. 10).
+        """
+        return math.sqrt(1 / self.second)
+
+    @property
+    def share(self) -> float:
+        """The mean at unit second moment: 0 for images, and 0.56 behind ReLU."""
+        return self.mean * self.gain
+
+    def plus(self, other: Moments) -> Moments:
+        """Of the sum with an independent map."""
+        return Moments(self.mean + other.mean, self.second + other.second + 2 * self.mean * other.mean)
 
 
 @cache
-def _moment(activations: tuple[str, ...], power: int) -> float:
-    """E[f(z)^power], by quadrature."""
+def moments(activations: tuple[str, ...], std: float = 1.0) -> Moments:
+    """What `activations` make of normal numbers of mean 0 and that standard deviation, by quadrature."""
+    return Moments(_moment(activations, std, 1), _moment(activations, std, 2))
+
+
+def _moment(activations: tuple[str, ...], std: float, power: int) -> float:
+    """E[f(z)^power]."""
     z = torch.linspace(-10, 10, 200_001, dtype=torch.float64)
     density = torch.exp(-0.5 * z.square()) / math.sqrt(2 * math.pi)
-    value = z
+    value = std * z
     for name in activations:
         value = ACTIVATIONS[name](value)
     return float(torch.trapezoid(density * value**power, z))

@@ -1,10 +1,11 @@
-"""The network: a chain of named stages."""
+"""The network: named stages, each reading the one before, and shortcuts past residual blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import attrs
 import torch
 from torch import Tensor, nn
 
@@ -35,13 +36,51 @@ class Activation(nn.Module):
         return " |> ".join(self.names)
 
 
+class Join(nn.Module):
+    """The end of a residual block: x + body(x).
+
+    Args:
+        since: name of the stage whose output is x; the empty text for the network's input.
+    """
+
+    def __init__(self, since: str) -> None:
+        super().__init__()
+        self.since = since
+
+    def forward(self, made: Tensor, x: Tensor) -> Tensor:
+        """Adds what the body made to what it read."""
+        return x + made
+
+    def extra_repr(self) -> str:
+        """Where the shortcut begins."""
+        return f"since={self.since!r}"
+
+
+@attrs.frozen
+class Block:
+    """A residual block.
+
+    Attributes:
+        join: name of the stage that ends it.
+        since: name of the stage that it reads; the empty text for the network's input.
+        stages: names of the stages of its body.
+        layers: names of the relaxed layers among them; without the last, the block is the identity.
+    """
+
+    join: str
+    since: str
+    stages: tuple[str, ...]
+    layers: tuple[str, ...]
+
+
 class Network(nn.Module):
     """Stages in order, `[example, channel, row, column] -> [example, output]`.
 
     The keys of its `state_dict` are those of `tensors`.
 
     Args:
-        stages: modules by name; relaxed layers carry the names that precisions are keyed by.
+        stages: modules by name; relaxed layers carry the names that precisions are keyed by. A `Join` adds the output
+            of an earlier stage; the stages between the two are the body of a residual block.
         reads: channels, rows and columns of an example, which inputs are then checked against.
 
     Raises:
@@ -61,6 +100,14 @@ class Network(nn.Module):
                 )
         self.register_state_dict_post_hook(_keyed_like_precisions)
         self.register_load_state_dict_pre_hook(_keyed_like_modules)
+        self.blocks = tuple(self._block(name, stage) for name, stage in self.stages.items() if isinstance(stage, Join))
+        self._left_out: frozenset[str] = frozenset()
+
+    def _block(self, name: str, join: Join) -> Block:
+        names = list(self.stages)
+        stages = tuple(names[names.index(join.since) + 1 if join.since else 0 : names.index(name)])
+        layers = tuple(one for one in stages if isinstance(self.stages[one], RelaxedLayer))
+        return Block(name, join.since, stages, layers)
 
     def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
         """The outputs (logits, or means for regression).
@@ -74,13 +121,19 @@ class Network(nn.Module):
         """
         if self.reads is not None and x.shape[1:] != self.reads:
             raise ValueError(_misfit(self.reads, tuple(x.shape)))
-        for name, stage in self.stages.items():
+        shortcuts = self.shortcuts()
+        forks, kept = frozenset(shortcuts.values()), {"": x}
+        for name, stage in self.active():
             if isinstance(stage, RelaxedLayer) and uses is not None:
                 own: dict[str, Use] = {}
                 x = stage(x, own)
                 uses.update({f"{name}.{key}": use for key, use in own.items()})
+            elif isinstance(stage, Join):
+                x = stage(x, kept[shortcuts[name]])
             else:
                 x = stage(x)
+            if name in forks:
+                kept[name] = x
         return x.flatten(1)
 
     @property
@@ -88,11 +141,59 @@ class Network(nn.Module):
         """Where the parameters are."""
         return next(self.parameters()).device
 
+    def active(self) -> Iterator[tuple[str, nn.Module]]:
+        """The stages by name, in order, without residual blocks that are the identity."""
+        return ((name, stage) for name, stage in self.stages.items() if name not in self._left_out)
+
+    def shortcuts(self) -> dict[str, str]:
+        """For the end of every active residual block, the name of the active stage that the block reads."""
+        before = {block.join: block.since for block in self.blocks}
+        found = {}
+        for block in (one for one in self.blocks if one.join not in self._left_out):
+            since = block.since
+            while since in self._left_out:
+                since = before[since]
+            found[block.join] = since
+        return found
+
     def layers(self) -> Iterator[tuple[str, RelaxedLayer]]:
         """The relaxed layers by name, in order."""
         for name, stage in self.stages.items():
             if isinstance(stage, RelaxedLayer):
                 yield name, stage
+
+    @property
+    def droppable(self) -> frozenset[str]:
+        """Names of the layers that may lose every path: the last ones of residual blocks."""
+        return frozenset(block.layers[-1] for block in self.blocks)
+
+    def switch_off(self, layer: str, path: str) -> list[str]:
+        """Leaves a path out from now on; with the last path of a residual block's last layer, the whole block.
+
+        Returns:
+            The keys of the parameter tensors that are left out.
+
+        Raises:
+            KeyError: there is no such layer or path.
+        """
+        layers = dict(self.layers())
+        layers[layer].switch_off(path)
+        ended = [block for block in self.blocks if block.layers[-1] == layer and not layers[layer].active()]
+        gone = {name for block in ended for name in block.layers}
+        for name in gone:
+            layers[name].leave()
+        self._left_out |= {name for block in ended for name in (*block.stages, block.join)}
+        starts = (f"{layer}.{path}.", *(f"{name}." for name in gone))
+        return [key for key in self.tensors() if key.startswith(starts)]
+
+    def remove(self, layer: str, path: str) -> None:
+        """Takes a path out for good; with the last path of a residual block's last layer, the block is the identity.
+
+        Raises:
+            KeyError: there is no such layer or path.
+        """
+        self.switch_off(layer, path)
+        dict(self.layers())[layer].remove(path)
 
     def tensors(self) -> dict[str, nn.Parameter]:
         """Every parameter tensor by the key its precision has: `layer.path.tensor` or `layer.bias`."""

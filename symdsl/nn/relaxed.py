@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from symdsl.nn.circular import Sides, pair
 from symdsl.nn.path import Path
 from symdsl.nn.polyphase import align, strongest_phase
 
@@ -61,15 +62,15 @@ class RelaxedLayer(nn.Module):
         paths: the candidates by name.
         channels: C', length of the bias.
         order: |G| of the output map.
-        stride: side of the phase grid.
+        stride: sides of the phase grid.
     """
 
-    def __init__(self, paths: Mapping[str, Path], channels: int, order: int = 1, stride: int = 1) -> None:
+    def __init__(self, paths: Mapping[str, Path], channels: int, order: int = 1, stride: Sides = 1) -> None:
         super().__init__()
         self.paths = nn.ModuleDict(paths)
         self.bias = nn.Parameter(torch.zeros(channels))
         self.order = order
-        self.stride = stride
+        self.stride = pair(stride)
         self.scale = len(paths) ** -0.5
         self._off: frozenset[str] = frozenset()
 
@@ -96,6 +97,12 @@ class RelaxedLayer(nn.Module):
         """
         del self.paths[name]
         self._off -= {name}
+
+    def leave(self) -> None:
+        """Switches every path off, and sets the bias to zero and freezes it: the layer is not used any more."""
+        for name in self.paths:
+            self.switch_off(name)
+        self.bias.requires_grad_(False).zero_()
 
     def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
         """Maps `x` `[example, plane, row, column]`; `uses`, if given, is filled with every use of a parameter tensor.
@@ -128,7 +135,7 @@ class RelaxedLayer(nn.Module):
 
     def _aligned(self, x: Tensor) -> Tensor:
         sampling = [path for _, path in self.active() if path.samples]
-        if self.stride == 1 or not sampling:
+        if self.stride == (1, 1) or not sampling:
             return x
         with torch.no_grad():
             fine = reduce(add, [path.fine(x) for path in sampling])
@@ -137,7 +144,7 @@ class RelaxedLayer(nn.Module):
     def _biased(self, x: Tensor, parts: list[Tensor]) -> Tensor:
         bias: Tensor = self.bias.repeat_interleave(self.order).view(1, -1, 1, 1)
         if not parts:
-            rows, columns = x.shape[2] // self.stride, x.shape[3] // self.stride
+            rows, columns = (side // stride for side, stride in zip(x.shape[2:], self.stride, strict=True))
             return bias.expand(len(x), -1, rows, columns)
         y: Tensor = reduce(add, parts) * self.scale + bias
         return y

@@ -1,4 +1,7 @@
-"""A network as a drawing in Graphviz's language: one column, read from top to bottom, legible at any depth."""
+"""A network as a drawing in Graphviz's language: one column, read from top to bottom, legible at any depth.
+
+Shortcuts of residual blocks run beside it; a block that is the identity is a dashed line.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,8 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from symdsl.analysis.facts import Input, Layer, Lift, Node, Pool, Project, Shape
+from symdsl.analysis.facts import Input, Join, Layer, Lift, Node, Pool, Project, Shape
+from symdsl.analysis.joins import edges, emptied, without
 from symdsl.graph import chain
 from symdsl.render.colours import FAINT, INK, PAPER, QUIET, colour, ink_on
 from symdsl.render.markup import cell, font, row, table, text
@@ -48,9 +52,12 @@ def architecture_dot(graph: nx.DiGraph[str], result: Mapping[str, Any] | None) -
     title = graph.graph["name"]
     drawing = graphviz.Digraph(name=text(title), graph_attr=_graph_attributes(_title(title, result)))
     drawing.attr("node", shape="plain", fontname=FONT, fontsize="11", fontcolor=INK)
-    drawing.attr("edge", fontname=FONT, fontsize="9", fontcolor=QUIET, color=QUIET, arrowsize="0.6")
-    _draw_chain(drawing, nodes, shown)
-    _draw_legend(drawing, len(nodes) - 1, [each for layer in shown.values() for each in layer])
+    drawing.attr("edge", fontname=FONT, fontsize="9", fontcolor=QUIET, color=QUIET, arrowsize="0.6", weight="100")
+    kept = {name: [each.name for each in rows if each.kept] for name, rows in shown.items()}
+    left = without(nodes, emptied(nodes, kept))
+    _draw_nodes(drawing, left, shown)
+    _draw_edges(drawing, nodes, left)
+    _draw_legend(drawing, len(left) - 1, [each for layer in shown.values() for each in layer])
     return str(drawing.source)
 
 
@@ -82,12 +89,28 @@ def _outcome(result: Mapping[str, Any]) -> str:
     return OUTCOMES[result["objective"]] + several + measured
 
 
-def _draw_chain(drawing: graphviz.Digraph, nodes: tuple[Node, ...], shown: Mapping[str, tuple[Row, ...]]) -> None:
+def _draw_nodes(drawing: graphviz.Digraph, nodes: tuple[Node, ...], shown: Mapping[str, tuple[Row, ...]]) -> None:
     for number, node in enumerate(nodes):
         box = _layer(node, shown[node.name]) if isinstance(node, Layer) else _plain(node)
         drawing.node(f"n{number}", label=f"<{box}>", tooltip=text(node.name))
-    for number, (before, _) in enumerate(pairwise(nodes)):
-        drawing.edge(f"n{number}", f"n{number + 1}", label=f"  {_size(before.out_shape)}")
+
+
+def _draw_edges(drawing: graphviz.Digraph, nodes: tuple[Node, ...], left: tuple[Node, ...]) -> None:
+    """Draw an edge between nodes that are left, dashed where blocks between them are not, and one past each block."""
+    places = {node.name: place for place, node in enumerate(nodes)}
+    numbers = {node.name: f"n{number}" for number, node in enumerate(left)}
+    for before, after in pairwise(left):
+        between = nodes[places[before.name] + 1 : places[after.name]]
+        removed = sum(isinstance(node, Join) for node in between)
+        label = f"  {_size(before.out_shape)}" + (f", {_blocks(removed)} removed" if removed else "")
+        style = {"style": "dashed"} if removed else {}
+        drawing.edge(numbers[before.name], numbers[after.name], label=label, **style)
+    for since, join in edges(left)[len(left) - 1 :]:
+        drawing.edge(f"{numbers[since]}:e", f"{numbers[join]}:e", weight="1")
+
+
+def _blocks(count: int) -> str:
+    return "1 block" if count == 1 else f"{count} blocks"
 
 
 def _size(shape: Shape) -> str:
@@ -103,6 +126,8 @@ def _plain(node: Node) -> str:
 def _words(node: Node) -> str:
     if isinstance(node, Input):
         return node.name
+    if isinstance(node, Join):
+        return "+"
     if isinstance(node, Lift):
         return f"lift {node.out_shape.group}"
     if isinstance(node, Project | Pool):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import networkx as nx
 
+from symdsl.analysis.joins import edges
 from symdsl.graph import chain
 from symdsl.render import architecture
 
@@ -18,9 +17,9 @@ class DrawnGraph(nx.DiGraph):  # type: ignore[misc, type-arg, unused-ignore]  # 
 
 
 def _is_network(graph: nx.DiGraph[str]) -> bool:
-    """Whether the graph is one chain of records, as a spec gives it, and not what someone made of it since."""
+    """Whether the graph is the records of a network, as a spec gives it, and not what someone made of it since."""
     if not graph or not {"name", "data"} <= graph.graph.keys() or not nx.is_directed_acyclic_graph(graph):
         return False
     if any("record" not in record for _, record in graph.nodes(data=True)):
         return False
-    return set(graph.edges) == set(pairwise(node.name for node in chain(graph)))
+    return set(graph.edges) == set(edges(chain(graph)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdsl.render.cells import add_section, new_table, number_text, percent_text, with_lines
@@ -61,8 +61,13 @@ def _agreement(content: Mapping[str, Any]) -> Iterator[str]:
     finished, layers = content["finished"], content["layers"]
     yield f"{content['objective']}, {finished} of {len(content['seeds'])} seeds finished"
     if finished > 1:
-        agreed = sum(max(one["chosen"] for one in layer["candidates"]) == finished for layer in layers)
+        agreed = sum(_agreed([one["chosen"] for one in layer["candidates"]], finished) for layer in layers)
         yield f"all of them chose the same type in {agreed} of {len(layers)} layers"
+
+
+def _agreed(chosen: Sequence[int], finished: int) -> bool:
+    """Whether all runs chose the same candidate, or all of them none since they removed the block around it."""
+    return max(chosen) == finished or not any(chosen)
 
 
 def _others(content: Mapping[str, Any]) -> Iterator[str]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdsl.analysis.facts import Candidate, FactorSize, Layer
+from symdsl.analysis.joins import joins
 from symdsl.graph import candidate_curvature_bytes, memory, multiply_adds, parameters, strict_symmetry
-from symdsl.graph.build import layers
+from symdsl.graph.build import chain, layers
 from symdsl.graph.cost import bias_tensor, tensor_curvature_bytes
 from symdsl.render.cells import Cells, add_section, new_table, number_text, percent_text, with_lines
 
@@ -100,7 +101,9 @@ def _factor(factor: FactorSize) -> str:
 def _totals(graph: nx.DiGraph[str]) -> list[str]:
     batch = graph.graph["batch"]
     needs = memory(graph, batch)
+    ends = [body[-1].name for _, body in joins(chain(graph))]
     return [
+        *([f"residual blocks, each of which leaves if its last layer does: {', '.join(ends)}"] if ends else []),
         f"{parameters(graph):,} parameters, {multiply_adds(graph):,} multiply-adds per example",
         f"memory: parameters {size_text(needs.parameters)}, activations {size_text(needs.activations)} "
         f"(batch of {batch}), curvature {size_text(needs.curvature)}",

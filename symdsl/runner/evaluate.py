@@ -22,13 +22,19 @@ from symdsl.runs.folder import WEIGHTS
 from symdsl.spec import load_data
 
 
-def evaluate(run: str | Path, overrides: Mapping[str, Any] | None = None, device: str = "auto") -> dict[str, Any]:
+def evaluate(
+    run: str | Path,
+    overrides: Mapping[str, Any] | None = None,
+    device: str = "auto",
+    data: Dataset | None = None,
+) -> dict[str, Any]:
     """Test metrics of the network a run learned.
 
     Args:
         run: a finished run's folder.
         overrides: changes to the spec's data, e.g. `{"data.copies": 1}`.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
+        data: of a spec that has `data given(...)`, see `symdsl.data.from_tensors`.
 
     Returns:
         `accuracy` (a fraction of 1), `nll` (mean, nats) and `ece`; `rmse`, `r2` and `nll` for a regression. The data
@@ -47,7 +53,7 @@ def evaluate(run: str | Path, overrides: Mapping[str, Any] | None = None, device
     learned: Data = folder.read_graph().graph["data"]
     found = load_data(folder.path / "spec.sym", dict(overrides or {}))
     _check_fit(found, learned)
-    dataset = data_room.load(found, result["seed"], preprocessing)
+    dataset = data_room.load(found, result["seed"], preprocessing, given=data)
     targets = _targets(dataset, preprocessing, learned)
     net = learned_network(folder).to(target)
     likelihood, noise = LIKELIHOODS[learned.task], result.get("noise") or 1.0

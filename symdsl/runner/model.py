@@ -111,10 +111,9 @@ def read_model(path: Path) -> Model:
     try:
         own = from_json(told["graph"])
         net = lowering.compile(own)
-        layers = dict(net.layers())
         for one in told["off"]:
             layer, name = one.split(".", 1)
-            layers[layer].remove(name)
+            net.remove(layer, name)
         net.load_state_dict(weights)
         return Model(net.eval(), own, Preprocessing.read(told["preprocessing"]), float(told["noise"]))
     except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:

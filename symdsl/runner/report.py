@@ -63,11 +63,12 @@ def _layer(record: Layer, trainer: Trainer, laplace: Laplace) -> dict[str, Any]:
     shares = path_shares(record.name, names, effective)
     off = dict(trainer.net.layers())[record.name].off
     bias = f"{record.name}.bias"
-    chosen = max(names, key=lambda name: shares[name])
+    left_out = record.name not in dict(trainer.net.active())
+    chosen = None if left_out else max(names, key=lambda name: shares[name])
     return {
         "name": record.name,
         "chosen": chosen,
-        "kept": [name for name in names if shares[name] >= KEPT_SHARE or name == chosen],
+        "kept": [] if left_out else [name for name in names if shares[name] >= KEPT_SHARE or name == chosen],
         "candidates": [
             {"kind": candidate.name, "parameters": candidate.parameters}
             | _candidate(f"{record.name}.{candidate.name}", candidate, laplace, effective)
@@ -75,9 +76,9 @@ def _layer(record: Layer, trainer: Trainer, laplace: Laplace) -> dict[str, Any]:
             for candidate in record.candidates
         ],
         "bias": {
-            "precision": laplace.precisions[bias],
-            "weight_norm_sq": laplace.squared_norms[bias],
-            "effective": effective[bias],
+            "precision": laplace.precisions.get(bias, LARGEST_PRECISION),
+            "weight_norm_sq": laplace.squared_norms.get(bias, 0.0),
+            "effective": effective.get(bias, 0.0),
         },
     }
 

@@ -89,6 +89,7 @@ def search(
     objective: Objective = "laplace",
     callbacks: Sequence[object] = (),
     weights_from: str | Path | None = None,
+    data: Dataset | None = None,
 ) -> Result:
     """Trains a spec's network, learns its priors by the Laplace evidence, and writes the run folder.
 
@@ -103,9 +104,10 @@ def search(
         callbacks: objects with some of the methods of `symdsl.Callback`, which hear of every epoch.
         weights_from: folder of a run, finished or not, of a network with the same parameters: a new run starts from its
             weights, and from nothing else of it.
+        data: of a spec that has `data given(...)`, see `symdsl.data.from_tensors`; a resumed run needs the same.
 
     Raises:
-        ValueError: there is neither a spec nor a run to resume, or arguments exclude each other.
+        ValueError: there is neither a spec nor a run to resume, or arguments exclude each other or the spec.
         TypeError: a callback has none of those methods.
         RunError: data, device or folder cannot be used; one line says what to do.
         NumericalError: the numbers went wrong twice.
@@ -125,7 +127,7 @@ def search(
     assert spec is not None, "a spec or a run to resume is given"
     weights = None if weights_from is None else Weights.of(weights_from)
     started = time.perf_counter()
-    dataset = data_room.load(spec, watch=heard.on_loading)
+    dataset = data_room.load(spec, watch=heard.on_loading, given=data)
     loading = time.perf_counter() - started
     with _open(spec, out, resume) as folder, heard.hearing_failures(), _status_kept(folder):
         run = _Run(spec, dataset, target, folder, objective, heard, loading)

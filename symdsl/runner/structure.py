@@ -182,14 +182,24 @@ class Structure:
         for name, layer in self.trainer.net.layers():
             for path, share in path_shares(name, layer.paths, effective).items():
                 key = f"{name}.{path}"
+                droppable = name in self.trainer.net.droppable
+                if droppable:
+                    share = min(share, self._normalised(key, effective))
                 tensors = tensors_of(key, self.trainer.precisions)
-                idle = bool(tensors) and share < PRUNED_SHARE and self._may_go(tensors)
+                spare = droppable or len(layer.active()) > 1
+                idle = bool(tensors) and spare and share < PRUNED_SHARE and self._may_go(tensors)
                 self._idle[key] = self._idle.get(key, 0) + 1 if idle else 0
                 if self._idle[key] == _PATIENCE:
                     self.trainer.prune(name, path)
                     self.note(f"{key} is pruned in epoch {self.trainer.epoch + 1}")
                     pruned.append(key)
         return pruned
+
+    def _normalised(self, path: str, effective: Mapping[str, float]) -> float:
+        """Return the effective number of a path as a share of its parameters: a residual block may lose every path."""
+        keys = tensors_of(path, effective)
+        parameters = sum(self.trainer.parameters[key].numel() for key in keys)
+        return math.fsum(effective[key] for key in keys) / max(1, parameters)
 
     def _may_go(self, tensors: Iterable[str]) -> bool:
         """Return whether the search may set a path's priors, so that their size says what the data want."""

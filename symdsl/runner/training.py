@@ -175,11 +175,10 @@ class Trainer:
         return 0.5 * math.fsum(precision * norms[key] for key, precision in self.precisions.items())
 
     def prune(self, layer: str, path: str) -> None:
-        """Leave a path out of the network, its optimiser and its prior from now on."""
-        dict(self.net.layers())[layer].switch_off(path)
-        for key in [key for key in self.precisions if key.startswith(f"{layer}.{path}.")]:
+        """Leave a path, or with it a residual block, out of network, optimiser and priors from now on."""
+        for key in self.net.switch_off(layer, path):
             self.parameters[key].grad = None
-            del self.precisions[key]
+            self.precisions.pop(key, None)
 
     def tensors(self) -> dict[str, Tensor]:
         """Return copies of every tensor a resume needs, on the CPU: parameters and the optimiser's moments."""

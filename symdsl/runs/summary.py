@@ -23,7 +23,8 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
     Returns:
         `finished`: how many there are. `metrics`: by name, such as `test.accuracy`, `mean`, `spread` (the standard
         deviation between seeds, None for fewer than two), `min`, `max` and the `values` of the runs that have it.
-        `layers`: for each its `name`, the type `chosen` most often, the candidates `kept` by half of the runs or more,
+        `layers`: for each its `name`, the type `chosen` most often (None where more than half of the runs removed the
+        residual block around it), the candidates `kept` by half of the runs or more,
         and for every candidate how often it was `chosen` and `kept`, and the mean of its share (`relative`) with
         `spread`, `min` and `max`.
     """
@@ -64,6 +65,8 @@ def _layer(layers: Sequence[Result]) -> dict[str, Any]:
     """One layer of all runs."""
     candidates = [_candidate(layers, number) for number in range(len(layers[0]["candidates"]))]
     often = max(candidates, key=lambda one: (one["chosen"], one["relative"]))
+    if 2 * sum(not layer["kept"] for layer in layers) > len(layers):
+        return {"name": layers[0]["name"], "chosen": None, "kept": [], "candidates": candidates}
     return {
         "name": layers[0]["name"],
         "chosen": often["kind"],

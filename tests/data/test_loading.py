@@ -96,6 +96,8 @@ ARGUMENTS: dict[str, dict[str, Value]] = {
     "crop": {"size": 4},
     "rotate": {"degrees": 20, "step": 0},
     "translate": {"pixels": 2},
+    "shuffle": {"alike": False},
+    "unroll": {},
     "quadrants": {"label": "both", "copies": 3},
     "subset": {"n": 9, "test": 4},
     "augment": {"flip": True, "shift": 2},

@@ -46,6 +46,36 @@ def test_standardize_leaves_regression_targets() -> None:
     torch.testing.assert_close(done.train.y, examples.y, rtol=0, atol=0)
 
 
+def test_shuffle_moves_the_pixels_of_all_images_alike() -> None:
+    train, test = noise(6, 2, 5, 4), noise(3, 2, 5, 4, seed=1)
+    done = transformed(dataset(train, test), "shuffle", alike=True)
+    before, after = train.flatten(2)[0, 0].tolist(), done.train.x.flatten(2)[0, 0].tolist()
+    order = [before.index(value) for value in after]
+    assert order != sorted(order) == list(range(20))
+    for images, found in ((train, done.train.x), (test, done.test.x)):
+        torch.testing.assert_close(found, images.flatten(2)[:, :, order].reshape(images.shape), rtol=0, atol=0)
+    assert not torch.equal(transformed(dataset(train, test), "shuffle", seed=1, alike=True).train.x, done.train.x)
+
+
+def test_shuffle_moves_the_pixels_of_each_image_in_a_way_of_its_own() -> None:
+    train = noise(1, 2, 5, 4).repeat(6, 1, 1, 1)
+    done = transformed(dataset(train, train), "shuffle", alike=False)
+    for part in (done.train.x, done.test.x):
+        assert torch.equal(part.flatten(2).sort(2).values, train.flatten(2).sort(2).values)
+        assert len({tuple(image.tolist()) for image in part[:, 0].flatten(1)}) == 6
+    assert not torch.equal(done.train.x, done.test.x)
+    first, second = train[0].flatten(1), done.train.x[0].flatten(1)
+    order = [first[0].tolist().index(value) for value in second[0].tolist()]
+    assert torch.equal(second[1], first[1, order])
+
+
+def test_unroll_puts_rows_side_by_side() -> None:
+    x = noise(3, 2, 4, 5)
+    done = transformed(dataset(x), "unroll").train.x
+    assert done.shape == (3, 2, 1, 20)
+    assert torch.equal(done[1, 0, 0, 5:10], x[1, 0, 1])
+
+
 @pytest.mark.parametrize("height", [5, 6])
 def test_pad_and_crop_are_inverse_and_centred(height: int) -> None:
     data = dataset(noise(4, 2, height, height))

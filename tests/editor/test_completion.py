@@ -44,7 +44,7 @@ NAMES = {*LETS, *BUILTINS, "cosine", "constant"}
         pytest.param(at("data "), list(SOURCES), id="a source"),
         pytest.param(at("size = 16) |> "), list(TRANSFORMS), id="a transform"),
         pytest.param(at("standardize", " |> p").replace(MARK, f" {MARK}"), [], id="behind a transform"),
-        pytest.param(at("input "), ["image"], id="an input"),
+        pytest.param(at("input "), ["image", "signal"], id="an input"),
         pytest.param(SPEC.replace("flatten", f"lift {MARK}"), ["C2", "mirror", "flips", "p4", "p4m"], id="a group"),
         pytest.param(SPEC.replace("flatten", f"pool {MARK}"), ["max", "mean"], id="a reduction"),
         pytest.param(SPEC.replace("l1: both", f"l1: FC ~ {MARK}"), ["normal", *LETS], id="a prior of a candidate"),
@@ -96,6 +96,14 @@ def test_statements_begin_lines(text: str) -> None:
 )
 def test_items_begin_lines_in_braces(text: str) -> None:
     assert labels(text)[: len(words(ITEMS))] == words(ITEMS)
+
+
+@pytest.mark.parametrize(
+    "text", ["network net { residual {" + MARK, "block b { repeat 2 as i { residual { layer: FC -> 1\n" + MARK]
+)
+def test_a_body_holds_what_keeps_the_map(text: str) -> None:
+    fitting = words(frozenset({"LAYER", "USE", "REPEAT", "RESIDUAL"}))
+    assert [label for label in labels(text) if label in words(ITEMS)] == fitting
 
 
 def test_keys_that_are_given_are_not_proposed_again() -> None:

@@ -51,6 +51,12 @@ def test_every_kind_has_something_to_say(name: str) -> None:
     assert f"### {name}" in said("layer l1: ", SPEC.replace("l1: both", f"l1: {name}"))
 
 
+def test_a_residual_block_shows_its_layers_and_its_end() -> None:
+    text = "data digits\nnetwork n {\n  input image(1, 8, 8)\n  residual {\n    layer: CONV(3) -> 1\n  }\n  flatten\n"
+    shown = said("8)\n  ", f"{text}  layer h: FC -> classes\n}}\n")
+    assert shown.startswith("- `l1`: 1x8x8 to 1x8x8, 10 parameters\n- `residual`: 1x8x8 to 1x8x8\n\n`residual { ... }`")
+
+
 def test_a_layer_shows_what_it_reads_writes_and_counts() -> None:
     shown = said("layer ", SPEC)
     assert shown.startswith("`l1`: 1x16x16 to 4x16x16, 2,088 parameters\n")

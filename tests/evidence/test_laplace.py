@@ -88,12 +88,29 @@ def sparse_classifier():
     return lowering.build(nodes, 0).double(), data
 
 
+def residual_classifier():
+    nodes = tuple(
+        Chain(1, 4, 4)
+        .layer(CONV, channels=2, activations=("relu",))
+        .residual(((FFC, CONV), 3, "relu"), ((CONV,), 2))
+        .residual(((CONV,), 2))
+        .flatten()
+        .layer(FC, channels=3)
+        .nodes
+    )
+    _, data = classifier()
+    return lowering.build(nodes, 0).double(), data
+
+
+EXAMPLES = [classifier, sparse_classifier, residual_classifier]
+
+
 def at(approximation, key, log_precision):
     return approximation.log_evidence(dict(approximation.precisions) | {key: math.exp(log_precision)})
 
 
 @pytest.mark.parametrize("start", [1e-2, 1.0, 50.0])
-@pytest.mark.parametrize("example", [classifier, sparse_classifier])
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_the_gradient_is_the_numerical_derivative_in_log_precision(start, example):
     net, data = example()
     found = laplace.fit(net, data, precisions=dict.fromkeys(net.tensors(), start))
@@ -104,7 +121,7 @@ def test_the_gradient_is_the_numerical_derivative_in_log_precision(start, exampl
         assert slope == pytest.approx(numerical, rel=1e-6, abs=1e-6), key
 
 
-@pytest.mark.parametrize("example", [classifier, sparse_classifier])
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_the_evidence_is_the_formula_with_dense_blocks(example):
     net, data = example()
     found = laplace.fit(net, data)
@@ -175,7 +192,7 @@ def test_the_noise_of_a_regression_converges_to_the_noise_of_the_data():
 
 
 @pytest.mark.parametrize("noise", [1.0, 0.3])
-@pytest.mark.parametrize("example", [classifier, sparse_classifier])
+@pytest.mark.parametrize("example", EXAMPLES)
 def test_the_evidence_of_all_tensors_together_is_the_formula_with_the_dense_matrix(example, noise, monkeypatch):
     monkeypatch.setattr(joint, "WIDTH", 1 << 16)
     net, data = example()

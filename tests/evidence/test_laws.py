@@ -28,7 +28,7 @@ def network(site: Site, found: list[Candidate], end: str = "flatten") -> Nodes:
     """A layer of these candidates on a lifted image, and a head."""
     chain = Chain(site.reads.channels, site.reads.height, site.reads.width)
     chain = chain.lift(site.reads.group) if site.reads.group != "trivial" else chain
-    chain.layer(*found, channels=site.writes.channels, stride=site.reads.height // site.writes.height)
+    chain.layer(*found, channels=site.writes.channels, stride=site.reads.width // site.writes.width)
     if end == "mean":
         chain.pool("mean")
         chain = chain.project("mean") if site.reads.group != "trivial" else chain

@@ -84,6 +84,29 @@ NETWORKS = {
     .project("max")
     .flatten()
     .layer(FC, channels=3),
+    "line": Chain(2, 1, 7)
+    .layer(CONV, FFC, channels=2, activations=("tanh",))
+    .layer(sparse("S-CONV", 5), sparse("S-FC"), channels=2)
+    .flatten()
+    .layer(FC, channels=2),
+    "line, strided": Chain(1, 1, 6)
+    .layer(CONV, sparse("S-CONV", anchors="learned", on="lengthscale"), channels=2, stride=2, activations=("tanh",))
+    .flatten()
+    .layer(FC, channels=3),
+    "residual": Chain(1, 4, 3)
+    .layer(CONV, channels=2, activations=("relu",))
+    .residual(((FFC, CONV), 3, "tanh"), ((CONV,), 2))
+    .residual(((CONV,), 2, "relu"))
+    .flatten()
+    .residual(((FC,), 24))
+    .layer(FC, channels=3),
+    "residual, from the input, lifted": Chain(2, 2, 2)
+    .residual(((FFC,), 2, "tanh"))
+    .lift("p4")
+    .residual(((GCONV, sparse("S-CONV")), 1, "tanh"), ((POINTWISE, FFC), 2))
+    .project("mean")
+    .flatten()
+    .layer(FC, channels=2),
     "lifted, mixed": Chain(1, 4, 4)
     .lift("p4")
     .layer(POINTWISE, CONV, FFC, channels=1, activations=("relu",))
@@ -110,6 +133,11 @@ def group_candidate(factor, group, kernel=3):
 
 
 NETWORKS |= {
+    "line, mirrored": lifted("mirror", (1, 4), candidate("GCONV", group="mirror"), sparse("S-GCONV")),
+    "line, mirrored and strided": lifted(
+        "mirror", (1, 4), group_candidate("pointwise", "mirror"), group_candidate("separable", "mirror"), stride=2
+    ),
+    "line, half turns": lifted("flips", (1, 4), group_candidate("depthwise", "C2"), candidate("F-GFC"), stride=2),
     "separable": lifted("p4", (2, 2), group_candidate("separable", "p4"), reads=2),
     "separable, strided": lifted("C2", (4, 2), group_candidate("separable", "C2"), reads=2, stride=2),
     "depthwise": lifted("p4", (2, 2), group_candidate("depthwise", "p4"), reads=2, channels=3),

@@ -10,6 +10,7 @@ from symdsl.analysis.facts import (
     Fisher,
     Flatten,
     Input,
+    Join,
     Layer,
     Lift,
     Mackay,
@@ -89,6 +90,14 @@ class Chain:
             lambda reads, writes: Layer(name, reads, writes, stride, made, PRIOR, activations, span(len(self.nodes))),
             writes,
         )
+
+    def residual(self, *layers: tuple[str, str, int]) -> Chain:
+        """A block of layers, each by its name, its kinds and its channels."""
+        since, reads = self.nodes[-1].name, self.shape
+        for layer in layers:
+            self.layer(*layer)
+        name = f"residual-{sum(isinstance(node, Join) for node in self.nodes) + 1}"
+        return self._add(lambda writes, _: Join(name, writes, reads, since, span()), reads)
 
     def project(self) -> Chain:
         return self._add(

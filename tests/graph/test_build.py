@@ -19,6 +19,15 @@ def test_edges_run_from_each_node_to_the_next():
     assert list(graph.edges) == [("input", "l1"), ("l1", "flatten"), ("flatten", "out")]
 
 
+def test_a_residual_block_is_a_fork_and_a_join():
+    facts = Chain(1, 4, 4).residual(("l1", "CONV", 3), ("l2", "CONV", 1)).flatten().layer("out", "FC", 2).facts()
+    graph = build(facts)
+    assert set(graph.edges) - {("flatten", "out")} == {
+        *(("input", "l1"), ("l1", "l2"), ("l2", "residual-1"), ("input", "residual-1"), ("residual-1", "flatten"))
+    }
+    assert chain(graph) == facts.network.nodes
+
+
 def test_graph_holds_what_the_spec_says_of_the_whole():
     facts = pyramid(depth=1).facts("digits")
     assert build(facts).graph == {

@@ -51,6 +51,16 @@ def test_one_plain_convolution_in_a_lifted_network_loses_the_turns_only():
     assert found.lost == ((TURNS, "no candidate of `l2` follows them"),)
 
 
+def test_a_block_without_a_symmetric_candidate_ends_it():
+    chain = Chain(1, 4, 4).layer("l1", "CONV", 2).residual(("l2", "F-FC CONV", 3), ("l3", "F-FC", 2)).pool().flatten()
+    assert symmetry(chain).lost == (("translations", "no candidate of `l3` follows them"),)
+
+
+def test_symmetry_goes_through_blocks():
+    chain = Chain(1, 4, 4).lift().layer("l1", "GCONV", 2).residual(("l2", "GCONV", 3), ("l3", "GCONV", 2))
+    assert symmetry(chain.project().pool().flatten()).invariant == ("translations", TURNS)
+
+
 def test_what_has_become_invariant_cannot_be_lost():
     chain = Chain(1, 4, 4).layer("l1", "CONV", 2).pool().layer("l2", "FC", 3).flatten().layer("h", "FC", 3)
     assert symmetry(chain) == Symmetry(("translations",), (), ())

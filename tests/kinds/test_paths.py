@@ -46,7 +46,7 @@ def test_every_path_alone_has_pre_activations_of_unit_variance(name, activation)
     side = SIDES.get(name, 8)
     inputs = ACTIVATIONS[activation](torch.randn(3, 8, side, side, generator=generator(99)))
     with torch.no_grad():
-        assert output_variance(name, inputs, nn.gain((activation,))) == pytest.approx(1, rel=0.15)
+        assert output_variance(name, inputs, nn.moments((activation,)).gain) == pytest.approx(1, rel=0.15)
 
 
 @pytest.mark.parametrize("name", PATHS)
@@ -58,8 +58,8 @@ def test_the_scale_is_that_of_the_output(name):
 
 
 def test_the_gain_of_relu_is_that_of_he():
-    assert nn.gain(("relu",)) == pytest.approx(2**0.5, rel=1e-6)
-    assert nn.gain(()) == pytest.approx(1, rel=1e-6)
+    assert nn.moments(("relu",)).gain == pytest.approx(2**0.5, rel=1e-6)
+    assert nn.moments(()).gain == pytest.approx(1, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", PATHS)

@@ -160,7 +160,7 @@ PATHS = {
 
 def second_moment(kind, options, activation, scale=1.0):
     """Of the output over several draws of the weights, which expect what the activation gives."""
-    share, gain = nn.mean_share((activation,)), nn.gain((activation,))
+    share, gain = nn.moments((activation,)).share, nn.moments((activation,)).gain
     inputs = ACTIVATIONS[activation](torch.randn(8, 32 if "G" in kind else 8, 6, 6, generator=generator(99)))
     outputs = []
     for seed in range(12):
@@ -183,13 +183,15 @@ def test_the_scale_is_that_of_the_output(kind):
 
 
 def test_the_mean_share_of_an_activation_is_its_mean_at_unit_second_moment():
-    assert nn.mean_share(()) == pytest.approx(0, abs=1e-12)
-    assert nn.mean_share(("relu",)) == pytest.approx(torch.pi**-0.5, rel=1e-6)
+    assert nn.moments(()).share == pytest.approx(0, abs=1e-12)
+    assert nn.moments(("relu",)).share == pytest.approx(torch.pi**-0.5, rel=1e-6)
 
 
 def test_a_compiled_network_expects_the_mean_of_what_its_layers_read():
     after, first = (layer_of(sparse("S-CONV"), incoming=incoming).paths["S-CONV"] for incoming in (("relu",), ()))
-    expected = nn.gain(("relu",)) * (first.basis.power() / first.basis.power(nn.mean_share(("relu",)))) ** 0.5
+    expected = (
+        nn.moments(("relu",)).gain * (first.basis.power() / first.basis.power(nn.moments(("relu",)).share)) ** 0.5
+    )
     assert_same(after.u.detach(), first.u.detach() * expected, 1e-6)
     assert expected < 1
 

@@ -51,7 +51,7 @@ def errors(text: str) -> list[tuple[int, str]]:
         ("network n { layer: FC ~ -> 3 }", "expected a prior, such as `normal(precision = 1)`, found `->`"),
         ("network n { lift }", "expected the name of a group, such as `p4`, found `}`"),
         ("network n { project }", "expected `max` or `mean`, found `}`"),
-        ("network n { input }", "expected `image(channels, height, width)`, found `}`"),
+        ("network n { input }", "expected `image(channels, height, width)` or `signal(channels, length)`, found `}`"),
         ("network n { repeat [1] { } }", "expected `as` and a name for the value, found `{`"),
         ("network n { repeat [1] as { } }", "expected a name, or several in parentheses, found `{`"),
         ("network n(a {", "expected `,` or `)`, found `{`"),

@@ -90,8 +90,8 @@ class GroupRule:
             return self._depthwise(kept)
         return torch.stack([torch.stack([rule(g, t) for t in kept], 1) for g in range(len(self.elements))], 1)
 
-    def _offsets(self, size: int) -> list[Offset]:
-        return list(product(range(-(size // 2), size // 2 + 1), repeat=2))
+    def _offsets(self, sides: tuple[int, ...]) -> list[Offset]:
+        return list(product(*(range(-(side // 2), side // 2 + 1) for side in sides)))
 
     def _pixel(self, x: Tensor, t: Offset, s: Offset) -> Tensor:
         return x[..., (t[0] + s[0]) % x.shape[-2], (t[1] + s[1]) % x.shape[-1]]
@@ -99,26 +99,26 @@ class GroupRule:
     def _relative(self, g: int, h: int) -> int:
         return self.elements.index(times(inverse(self.elements[g]), self.elements[h]))
 
-    def _brought_back(self, x: Tensor, g: int, t: Offset, size: int) -> Tensor:
+    def _brought_back(self, x: Tensor, g: int, t: Offset, sides: tuple[int, ...]) -> Tensor:
         """`[..., tap]`: entry s is x at t + g s, which the filter's tap s reads."""
-        return torch.stack([self._pixel(x, t, act(self.elements[g], s)) for s in self._offsets(size)], -1)
+        return torch.stack([self._pixel(x, t, act(self.elements[g], s)) for s in self._offsets(sides)], -1)
 
     def _whole(self, g: int, t: Offset) -> Tensor:
         """y[c', g, t] = sum_{c, h, s} x[c, h, t + s] w[c', c, g^-1 h, g^-1 s]."""
         weight = self.weights["w"]
-        half = weight.shape[-1] // 2
+        up, left = (side // 2 for side in weight.shape[-2:])
 
         def row(w: Tensor) -> Tensor:
             w = w.reshape(weight.shape)
             total = torch.zeros(weight.shape[0], dtype=w.dtype)
-            for s in self._offsets(weight.shape[-1]):
+            for s in self._offsets(weight.shape[-2:]):
                 i, j = act(inverse(self.elements[g]), s)
                 pixel = self._pixel(self.x, t, s)
                 if weight.ndim == 4:
-                    total = total + w[:, :, i + half, j + half] @ pixel[:, g]
+                    total = total + w[:, :, i + up, j + left] @ pixel[:, g]
                     continue
                 for h in range(len(self.elements)):
-                    total = total + w[:, :, self._relative(g, h), i + half, j + half] @ pixel[:, h]
+                    total = total + w[:, :, self._relative(g, h), i + up, j + left] @ pixel[:, h]
             return total
 
         return self.apply("w", weight.flatten(1), row, 0)
@@ -128,7 +128,7 @@ class GroupRule:
         w1, w2 = self.weights["w1"], self.weights["w2"]
         z = torch.zeros(w1.shape[1:], dtype=w1.dtype)
         for c, h in product(range(len(w2)), range(len(self.elements))):
-            patch = self._brought_back(self.x[c, h], g, t, w2.shape[-1])
+            patch = self._brought_back(self.x[c, h], g, t, w2.shape[-2:])
             one = self.apply("w2", w2.reshape(1, -1), lambda w, c=c, a=patch: w.reshape(len(w2), -1)[c : c + 1] @ a, c)
             z = z.index_put((torch.tensor(c), torch.tensor(self._relative(g, h))), one[0])
         return self.apply("w1", w1.flatten(1), lambda w: w @ z.reshape(-1), 0)
@@ -145,7 +145,7 @@ class GroupRule:
             return self.apply("w1", w1.reshape(1, -1), lambda w: w.reshape(w1.shape)[c : c + 1] @ a, c)[0]
 
         def filtered(c: int, g: int, t: Offset, u: Tensor) -> Tensor:
-            a = self._brought_back(u[c, g], g, t, w2.shape[-1])
+            a = self._brought_back(u[c, g], g, t, w2.shape[-2:])
             return self.apply("w2", w2.reshape(1, -1), lambda w: w.reshape(len(w2), -1)[c : c + 1] @ a, c)[0]
 
         u = torch.stack([mixed(c, g, t) for c in channels for g in elements for t in everywhere])

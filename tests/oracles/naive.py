@@ -14,7 +14,7 @@ from torch import Tensor
 
 from oracles import sparse
 from oracles.groups import GroupRule, coset_planes
-from symdsl.analysis.facts import Candidate, Flatten, Layer, Lift, Node, Pool, Project
+from symdsl.analysis.facts import Candidate, Flatten, Join, Layer, Lift, Node, Pool, Project
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": lambda x: x.clamp(min=0), "tanh": torch.tanh}
 
@@ -68,6 +68,7 @@ class Naive(sparse.SparseRules):
         """Outputs of one example `[channel, row, column]`; `uses` then holds every use of every tensor."""
         self.uses = {}
         x = image[:, None]
+        made: dict[str, Tensor] = {}
         for node in self.nodes:
             match node:
                 case Lift():
@@ -79,15 +80,16 @@ class Naive(sparse.SparseRules):
                     x = x.reshape(-1, 1, 1, 1)
                 case Layer():
                     x = self._layer(node, x)
+                case Join():
+                    x = made[node.since] + x
+            made[node.name] = x
         return x.reshape(-1)
 
     def _layer(self, layer: Layer, x: Tensor) -> Tensor:
-        phase = self._phase(layer, x)
+        phase, (down, right) = self._phase(layer, x), _strides(layer)
         out, rows, columns = layer.out_shape, layer.out_shape.height, layer.out_shape.width
         total = torch.zeros(out.channels, out.order, rows, columns, dtype=x.dtype)
-        kept = [
-            (phase[0] + layer.stride * i, phase[1] + layer.stride * j) for i, j in product(range(rows), range(columns))
-        ]
+        kept = [(phase[0] + down * i, phase[1] + right * j) for i, j in product(range(rows), range(columns))]
         for one in layer.candidates:
             key = f"{layer.name}.{one.name}"
             total = total + getattr(self, RULES[one.kind])(layer, one, key, x, kept)
@@ -101,7 +103,8 @@ class Naive(sparse.SparseRules):
 
     def _phase(self, layer: Layer, x: Tensor) -> tuple[int, int]:
         moving = [one for one in layer.candidates if one.kind.endswith("CONV")]
-        if layer.stride == 1 or not moving:
+        down, right = _strides(layer)
+        if down == right == 1 or not moving:
             return 0, 0
         height, width = x.shape[2:]
         everywhere = list(product(range(height), range(width)))
@@ -109,8 +112,8 @@ class Naive(sparse.SparseRules):
             getattr(self, RULES[one.kind])(layer, one, f"{layer.name}.{one.name}", x, everywhere, (height, width))
             for one in moving
         )
-        phases = list(product(range(layer.stride), repeat=2))
-        norms = [float(fine[:, :, p :: layer.stride, q :: layer.stride].detach().square().sum()) for p, q in phases]
+        phases = list(product(range(down), range(right)))
+        norms = [float(fine[:, :, p::down, q::right].detach().square().sum()) for p, q in phases]
         return phases[norms.index(max(norms))]
 
     def _new(self, key: str, matrix: Tensor) -> Uses:
@@ -154,8 +157,8 @@ class Naive(sparse.SparseRules):
         """y[c', t] = sum_{c, s} x[c, t + s] w[c', c, s] over plain planes, on the torus; used at every kept t."""
         planes = x.reshape(-1, *x.shape[2:])
         weight = self.parameters[f"{key}.w"]
-        uses, half = self._new(f"{key}.w", weight.flatten(1)), weight.shape[-1] // 2
-        offsets = list(product(range(-half, half + 1), repeat=2))
+        uses = self._new(f"{key}.w", weight.flatten(1))
+        offsets = list(product(*(range(-(side // 2), side // 2 + 1) for side in weight.shape[-2:])))
 
         def at(t: tuple[int, int]) -> Tensor:
             patch = [planes[:, (t[0] + i) % x.shape[2], (t[1] + j) % x.shape[3]] for i, j in offsets]
@@ -188,6 +191,11 @@ class Naive(sparse.SparseRules):
         rows, columns = grid if grid != (0, 0) else (out.height, out.width)
         y = seen.at(kept).reshape(out.channels, out.order, rows, columns)
         return y[:, torch.argsort(planes.flatten())]
+
+
+def _strides(layer: Layer) -> tuple[int, int]:
+    """Down and right; a line is one row."""
+    return (1 if layer.in_shape.height == 1 else layer.stride), layer.stride
 
 
 RULES = {

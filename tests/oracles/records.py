@@ -7,6 +7,7 @@ from symdsl.analysis.facts import (
     FactorSize,
     Flatten,
     Input,
+    Join,
     Layer,
     Lift,
     Node,
@@ -61,9 +62,18 @@ class Chain:
     def layer(self, *candidates: Candidate, channels: int, stride: int = 1, activations: tuple[str, ...] = ()) -> Chain:
         """Adds a relaxed layer named after its position."""
         old = self.shape
-        out = Shape(channels, old.height // stride, old.width // stride, old.group, old.flat)
+        rows = old.height if old.height == 1 else old.height // stride
+        out = Shape(channels, rows, old.width // stride, old.group, old.flat)
         name = f"l{sum(isinstance(node, Layer) for node in self.nodes) + 1}"
         return self._add(Layer(name, old, out, stride, candidates, UNIT, activations, HERE), out)
+
+    def residual(self, *layers: tuple[tuple[Candidate, ...], int] | tuple[tuple[Candidate, ...], int, str]) -> Chain:
+        """Adds a block of layers, each its candidates, channels and perhaps an activation."""
+        since, old = self.nodes[-1].name, self.shape
+        for candidates, channels, *activations in layers:
+            self.layer(*candidates, channels=channels, activations=tuple(activations))
+        name = f"residual-{sum(isinstance(node, Join) for node in self.nodes) + 1}"
+        return self._add(Join(name, old, old, since, HERE), old)
 
     def project(self, reduction: str) -> Chain:
         """Reduces over the group."""

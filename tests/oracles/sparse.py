@@ -135,19 +135,20 @@ class SparseRules:
         group: str,
     ) -> Tensor:
         elements, kernel = ELEMENTS[group], int(one.argument("k"))
-        half = kernel // 2
-        phi = basis(points(kernel, kernel, group), one, self.parameters, key, "")
-        phi = phi.reshape(-1, len(elements), kernel, kernel)
+        sides = (1 if x.shape[2] == 1 else kernel, kernel)
+        up, left = (side // 2 for side in sides)
+        phi = basis(points(*sides, group), one, self.parameters, key, "")
+        phi = phi.reshape(-1, len(elements), *sides)
         uses = self._new(f"{key}.u", self.parameters[f"{key}.u"].flatten(1))
 
         def read(g: int, t: tuple[int, int]) -> Tensor:
             a = torch.zeros(len(x), len(phi), dtype=x.dtype)
-            for i, j in product(range(-half, half + 1), repeat=2):
+            for i, j in product(range(-up, up + 1), range(-left, left + 1)):
                 p, q = act(inverse(elements[g]), (i, j))
                 pixel = x[:, :, (t[0] + i) % x.shape[2], (t[1] + j) % x.shape[3]]
                 for h, element in enumerate(elements):
                     relative = elements.index(times(inverse(elements[g]), element))
-                    a = a + pixel[:, h, None] * phi[:, relative, p + half, q + half]
+                    a = a + pixel[:, h, None] * phi[:, relative, p + up, q + left]
             return a.reshape(-1)
 
         def use(a: Tensor) -> Tensor:

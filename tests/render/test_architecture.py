@@ -46,6 +46,36 @@ def test_learned_network_shows_types_and_shares():
     assert "learned structure, test accuracy 95.7 %" in shown
 
 
+def blocks():
+    chain = Chain(1, 8, 8).layer("l1", "CONV", 4).residual(("l2", "F-FC CONV", 4), ("l3", "CONV", 4))
+    return build(chain.residual(("l4", "CONV", 4)).flatten().facts())
+
+
+def edges(drawn: str) -> list[str]:
+    return re.findall(r"(n\d+(?::e)? -> n\d+(?::e)?) \[(?!style=invis)", drawn)
+
+
+def test_shortcuts_run_beside_the_layers():
+    shown = dot(blocks())
+    assert edges(shown)[-2:] == ["n1:e -> n4:e", "n4:e -> n6:e"]
+    assert texts(blocks()).count("+") == 2
+    assert "dashed" not in shown
+
+
+def test_removed_blocks_are_a_dashed_line():
+    found = result(blocks(), {"l2": [0.5, 0.5]})
+    for layer in found["layers"]:
+        if layer["name"] in ("l2", "l3"):
+            layer |= {"chosen": None, "kept": []}
+    shown = dot(blocks(), found)
+    assert re.findall(r'(n\d -> n\d) \[label="  4×8×8, 1 block removed" style=dashed\]', shown) == ["n1 -> n2"]
+    assert edges(shown)[-1] == "n1:e -> n3:e"
+    assert not {"l2", "l3"} & {text.split()[0] for text in texts(blocks(), found) if text}
+    for layer in found["layers"]:
+        layer |= {"chosen": None, "kept": []} if layer["name"] == "l4" else {}
+    assert "4×8×8, 2 blocks removed" in dot(blocks(), found)
+
+
 def test_stride_channels_and_activations_stand_in_the_box():
     assert "1 to 4 channels, stride 2, relu" in texts(two_layers())
 

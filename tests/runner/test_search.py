@@ -199,8 +199,8 @@ def test_no_evidence_is_computed_during_burn_in(small, tmp_path):
 def test_test_data_decide_nothing(small, tmp_path, monkeypatch):
     honest = data.load
 
-    def scrambled(spec, watch):
-        dataset = honest(spec, watch=watch)
+    def scrambled(spec, watch, given):
+        dataset = honest(spec, watch=watch, given=given)
         return data.Dataset(dataset.train, data.Examples(dataset.test.x.flip(0), dataset.test.y), dataset.task)
 
     runner.search(small(), device="cpu", out=tmp_path / "a")

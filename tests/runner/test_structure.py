@@ -9,10 +9,12 @@ import torch
 
 from runner_specs import regression, structure, with_fixed_prior
 from symdsl.analysis.facts import Objective
+from symdsl.data import load
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.report import describe_run
 from symdsl.runner.structure import _PATIENCE, FEW_EXAMPLES, FINAL, Estimator, laplace_at, path_shares
+from symdsl.spec import parse
 
 
 def silenced(one, path):
@@ -59,6 +61,69 @@ def test_a_path_that_comes_back_is_not_pruned(small):
     assert one.evidence_step()[1] == []
     silenced(one, "l1.F-FC")
     assert one.evidence_step()[1] == []
+
+
+BLOCKS = """
+data synthetic(size = 4, classes = 3, train = 48, test = 24) |> standardize
+network blocks {
+  input image(channels, 4, 4)
+  layer l1: CONV(3) -> 2 |> relu
+  residual {
+    layer l2: F-FC + CONV(3) -> 3 |> relu
+    layer l3: F-FC + CONV(3) -> 2
+  }
+  residual {
+    layer l4: CONV(3) -> 2
+  }
+  flatten
+  layer h1: FC -> classes
+}
+search {
+  epochs = 4
+  every  = 2
+  batch  = 16
+}
+"""
+
+
+def without(*paths):
+    """A structure in which nothing is left of these paths, after as many evidence steps as it takes to see it."""
+    one = structure(parse(BLOCKS))
+    for path in paths:
+        silenced(one, path)
+    return one, [path for _ in range(_PATIENCE) for path in one.evidence_step()[1]]
+
+
+def test_a_block_of_whose_last_layer_nothing_is_left_is_removed():
+    one, pruned = without("l3.F-FC", "l3.CONV")
+    assert set(pruned) >= {"l3.F-FC", "l3.CONV"}
+    assert {key.split(".")[0] for key in one.trainer.precisions} == {"l1", "l4", "h1"}
+    assert not {"l2", "l3"} & dict(one.trainer.net.active()).keys()
+    before = one.trainer.parameters["l2.CONV.w"].clone()
+    one.train_epoch()
+    assert torch.equal(one.trainer.parameters["l2.CONV.w"], before)
+    other = structure(parse(BLOCKS))
+    other.trainer.restore(one.trainer.state(), one.trainer.tensors())
+    assert dict(other.trainer.net.active()).keys() == dict(one.trainer.net.active()).keys()
+    x = one.trainer.train.x
+    assert torch.equal(other.trainer.net(x), one.trainer.net(x))
+
+
+def test_the_only_candidate_of_a_layer_stays_but_at_the_end_of_a_block():
+    one, pruned = without("l1.CONV", "l4.CONV")
+    assert "l4.CONV" in pruned
+    assert "l1" in dict(one.trainer.net.active())
+
+
+def test_a_removed_block_has_neither_a_chosen_nor_a_kept_candidate():
+    one, _ = without("l3.F-FC", "l3.CONV")
+    spec = parse(BLOCKS)
+    content = describe_run(one.trainer, load(spec), laplace_at(one.trainer, FINAL))
+    layers = {layer["name"]: layer for layer in content["layers"]}
+    assert [(layers[name]["chosen"], layers[name]["kept"]) for name in ("l2", "l3")] == [(None, [])] * 2
+    assert all(candidate["off"] for name in ("l2", "l3") for candidate in layers[name]["candidates"])
+    assert layers["l4"]["chosen"] == "CONV"
+    assert spec.pruned({name: set(layer["kept"]) for name, layer in layers.items()}).count("residual") == 1
 
 
 def test_a_fixed_prior_is_never_moved_and_its_path_never_pruned():

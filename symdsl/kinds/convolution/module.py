@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar, cast
 
 import torch
 from torch import Tensor
 
 from symdsl.analysis.facts import Candidate, Layer
-from symdsl.nn import Path, Recorder, circular_conv, normal_parameter
+from symdsl.nn import Path, Recorder, Sides, circular_conv, normal_parameter, pair
 
 
 class Conv(Path):
@@ -17,7 +18,7 @@ class Conv(Path):
     Args:
         in_planes: planes of the input.
         out_planes: planes of the output.
-        kernel: odd side S of the filter.
+        kernel: odd sides of the filter.
         stride: every `stride`-th position is kept.
         scale: standard deviation of the output for an input of unit second moment.
         generator: source of the initial weights.
@@ -30,15 +31,15 @@ class Conv(Path):
         self,
         in_planes: int,
         out_planes: int,
-        kernel: int,
-        stride: int = 1,
+        kernel: Sides,
+        stride: Sides = 1,
         scale: float = 1.0,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.stride = stride
-        shape = (out_planes, in_planes, kernel, kernel)
-        self.w = normal_parameter(shape, scale * (in_planes * kernel * kernel) ** -0.5, generator)
+        self.stride = pair(stride)
+        shape = (out_planes, in_planes, *pair(kernel))
+        self.w = normal_parameter(shape, scale * math.prod(shape[1:]) ** -0.5, generator)
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
         """See `Path.forward`."""
@@ -53,5 +54,5 @@ class Conv(Path):
 
 def conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> Conv:
     """The path of a candidate of CONV."""
-    kernel = cast(int, candidate.argument("k"))
-    return Conv(layer.in_shape.planes, layer.out_shape.planes, kernel, layer.stride, scale, generator)
+    kernel = layer.in_shape.sides(cast(int, candidate.argument("k")))
+    return Conv(layer.in_shape.planes, layer.out_shape.planes, kernel, layer.strides, scale, generator)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from symdsl.catalog.shapes import FactorSize, Shape
 from symdsl.catalog.signatures import Parameter, Whole
 from symdsl.kinds.record import TRANSLATIONS, Arguments, Refusal, Site, Tensor
@@ -11,7 +13,12 @@ K = Parameter("k", Whole(1, 10**4), about="side of the kernel; an odd number")
 
 def kernel_limit(shape: Shape) -> int:
     """The largest kernel a map can be convolved with: it may wrap round once, so 3 on a side of 2 but not of 1."""
-    return 2 * min(shape.height, shape.width) - 1
+    return 2 * (shape.width if shape.is_line else min(shape.height, shape.width)) - 1
+
+
+def taps_of(site: Site, arguments: Arguments) -> tuple[int, int]:
+    """Rows and columns of the kernel."""
+    return site.reads.sides(kernel_of(arguments))
 
 
 def kernel_of(arguments: Arguments) -> int:
@@ -23,14 +30,13 @@ def kernel_of(arguments: Arguments) -> int:
 
 def conv_tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
     """The filters `w`."""
-    kernel = kernel_of(arguments)
-    shape = (site.writes.planes, site.reads.planes, kernel, kernel)
-    return (Tensor("w", shape, FactorSize(shape[0], 1), FactorSize(shape[1] * kernel**2, 1)),)
+    shape = (site.writes.planes, site.reads.planes, *taps_of(site, arguments))
+    return (Tensor("w", shape, FactorSize(shape[0], 1), FactorSize(math.prod(shape[1:]), 1)),)
 
 
 def conv_cost(site: Site, arguments: Arguments) -> int:
     """The stride is taken after the convolution, which therefore visits every position that is read."""
-    return site.writes.planes * site.reads.size * kernel_of(arguments) ** 2
+    return site.writes.planes * site.reads.size * math.prod(taps_of(site, arguments))
 
 
 def conv_preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:

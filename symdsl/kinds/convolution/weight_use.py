@@ -10,23 +10,23 @@ from torch.nn import functional
 
 from symdsl.evidence.kfac import gram
 from symdsl.evidence.weight_use import WeightUse
-from symdsl.nn import Path, circular_pad
+from symdsl.nn import Path, Sides, circular_pad, pair
 
 
 def conv(path: Path) -> dict[str, WeightUse]:
     """How CONV uses its filters."""
     return {
         "w": WeightUse(
-            inputs=lambda path, x: by_position(patches(x, path.w.shape[-1], path.stride)),
+            inputs=lambda path, x: by_position(patches(x, path.w.shape[-2:], path.stride)),
             gradients=lambda path, x, y: y.flatten(2).mT.unsqueeze(1),
-            input_moment=lambda path, x: patch_moment(x, path.w.shape[-1], path.stride),
+            input_moment=lambda path, x: patch_moment(x, path.w.shape[-2:], path.stride),
         )
     }
 
 
-def patches(inputs: Tensor, kernel: int, stride: int) -> Tensor:
+def patches(inputs: Tensor, kernel: Sides, stride: Sides) -> Tensor:
     """Circular patches at the kept positions: `[n, plane, row, column] -> [n, plane, S^2, position]`."""
-    columns = functional.unfold(circular_pad(inputs, kernel), kernel, stride=stride)
+    columns = functional.unfold(circular_pad(inputs, kernel), pair(kernel), stride=pair(stride))
     by_plane: Tensor = columns.unflatten(1, (inputs.shape[1], -1))
     return by_plane
 
@@ -36,7 +36,7 @@ def by_position(patches: Tensor) -> Tensor:
     return patches.flatten(1, 2).mT.unsqueeze(1)
 
 
-def patch_moment(inputs: Tensor, kernel: int, stride: int) -> Tensor:
+def patch_moment(inputs: Tensor, kernel: Sides, stride: Sides) -> Tensor:
     """sum_{n, t} a a^T over the circular patches a of each kept position t.
 
     Where every position is kept, no patch is formed: a torus looks the same from everywhere, so that the sum of
@@ -45,15 +45,15 @@ def patch_moment(inputs: Tensor, kernel: int, stride: int) -> Tensor:
 
     Args:
         inputs: `[n, plane, row, column]`, aligned to the sampled phase.
-        kernel: odd side S of the patch.
+        kernel: odd sides of the patch.
         stride: distance of kept positions.
 
     Returns:
         `[1, plane S^2, plane S^2]`, plane major.
     """
-    if stride > 1:
+    if pair(stride) != (1, 1):
         return gram(by_position(patches(inputs, kernel, stride)).flatten(0, 2)).unsqueeze(0)
-    taps = list(product(range(kernel), repeat=2))
+    taps = list(product(*map(range, pair(kernel))))
     correlations = _Correlations(inputs)
     moments = [[correlations.at(k - i, m - j) for k, m in taps] for i, j in taps]
     joined = torch.stack([torch.stack(row) for row in moments])

@@ -5,8 +5,10 @@ Its filter is whole, depends on space alone, or is a product: of group and space
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable
+from itertools import product
 from typing import ClassVar, cast
 
 import torch
@@ -15,13 +17,12 @@ from torch.nn import functional
 
 from symdsl.analysis.facts import Candidate, Layer
 from symdsl.groups import GROUPS, TWO_STEPS_FROM, Group
-from symdsl.nn import Path, Recorder, circular_conv, circular_pad, normal_parameter
+from symdsl.nn import Path, Recorder, Sides, circular_conv, circular_pad, normal_parameter, pair
 
 
-def moved_taps(group: Group, kernel: int) -> Tensor:
+def moved_taps(group: Group, kernel: Sides) -> Tensor:
     """Where each element moves the taps of a filter: `[element g, tap s] -> tap g^-1 s`, taps row by row."""
-    half = kernel // 2
-    taps = [(row, column) for row in range(-half, half + 1) for column in range(-half, half + 1)]
+    taps = list(product(*(range(-(side // 2), side // 2 + 1) for side in pair(kernel))))
     rows = []
     for element in range(group.order):
         (a, b), (c, d) = group.elements[group.inverse(element)]
@@ -35,9 +36,9 @@ def moved_elements(group: Group) -> Tensor:
     return torch.tensor([[group.compose(group.inverse(g), h) for h in order] for g in order])
 
 
-def moved_points(group: Group, kernel: int) -> Tensor:
+def moved_points(group: Group, kernel: Sides) -> Tensor:
     """Both at once: `[element g, (element h, tap s)] -> (g^-1 h, g^-1 s)` among the |G| S^2 points of a filter."""
-    return (moved_elements(group)[:, :, None] * kernel**2 + moved_taps(group, kernel)[:, None]).flatten(1)
+    return (moved_elements(group)[:, :, None] * math.prod(pair(kernel)) + moved_taps(group, kernel)[:, None]).flatten(1)
 
 
 class GroupPath(Path):
@@ -48,7 +49,7 @@ class GroupPath(Path):
 
     Args:
         group: K, the group that acts.
-        kernel: odd side S of the filter.
+        kernel: odd sides of the filter, S^2 taps.
         stride: every `stride`-th position is kept.
         lifted: G, the group the map is lifted to; K itself if left out.
     """
@@ -57,18 +58,19 @@ class GroupPath(Path):
     taps: Tensor
     cosets: Tensor
 
-    def __init__(self, group: Group, kernel: int, stride: int, lifted: Group | None) -> None:
+    def __init__(self, group: Group, kernel: Sides, stride: Sides, lifted: Group | None) -> None:
         super().__init__()
         whole = lifted or group
         self.order = group.order
         self.index = whole.order // group.order
-        self.kernel = kernel
-        self.stride = stride
+        self.kernel = pair(kernel)
+        self.stride = pair(stride)
+        self.size = math.prod(self.kernel)
         self.register_buffer("taps", moved_taps(group, kernel), persistent=False)
         self.register_buffer("cosets", torch.tensor(whole.cosets(group)), persistent=False)
 
     @abstractmethod
-    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+    def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
         """The convolution over K of a map lifted to K, every `stride`-th position kept."""
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
@@ -79,7 +81,7 @@ class GroupPath(Path):
         """See `Path.fine`."""
         return self._mapped(x, 1, None)
 
-    def _mapped(self, x: Tensor, stride: int, record: Recorder | None) -> Tensor:
+    def _mapped(self, x: Tensor, stride: Sides, record: Recorder | None) -> Tensor:
         if self.index == 1:
             return self.convolve(x, stride, record)
         y = self.convolve(self._picked(x, self.cosets), stride, record)
@@ -100,7 +102,7 @@ class GroupConv(GroupPath):
         in_channels: C; the input has C |G| planes.
         out_channels: C'; the output has C' |G| planes.
         group: the group that acts.
-        kernel: odd side S of the filter.
+        kernel: odd sides of the filter, S^2 taps.
         stride: every `stride`-th position is kept.
         scale: standard deviation of the output for an input of unit second moment.
         generator: source of the initial weights.
@@ -115,24 +117,24 @@ class GroupConv(GroupPath):
         in_channels: int,
         out_channels: int,
         group: Group,
-        kernel: int,
-        stride: int = 1,
+        kernel: Sides,
+        stride: Sides = 1,
         scale: float = 1.0,
         generator: torch.Generator | None = None,
         lifted: Group | None = None,
     ) -> None:
         super().__init__(group, kernel, stride, lifted)
         channels = in_channels * self.index
-        shape = (out_channels * self.index, channels, group.order, kernel, kernel)
-        self.w = normal_parameter(shape, scale * (channels * group.order * kernel**2) ** -0.5, generator)
+        shape = (out_channels * self.index, channels, group.order, *self.kernel)
+        self.w = normal_parameter(shape, scale * math.prod(shape[1:]) ** -0.5, generator)
         self.register_buffer("move", moved_points(group, kernel), persistent=False)
 
-    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+    def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
         """The group convolution of `x`, by a plain one whose filters are the |G| copies of each parameter filter."""
         out_channels, in_channels = self.w.shape[:2]
         bank = self.w.flatten(2)[:, :, self.move].transpose(1, 2)
         planes = (out_channels * self.order, in_channels * self.order)
-        y = circular_conv(x, bank.reshape(*planes, self.kernel, self.kernel), stride)
+        y = circular_conv(x, bank.reshape(*planes, *self.kernel), stride)
         if record is not None:
             record("w", x, y)
         return y
@@ -151,22 +153,22 @@ class PointwiseGroupConv(GroupPath):
         in_channels: int,
         out_channels: int,
         group: Group,
-        kernel: int,
-        stride: int = 1,
+        kernel: Sides,
+        stride: Sides = 1,
         scale: float = 1.0,
         generator: torch.Generator | None = None,
         lifted: Group | None = None,
     ) -> None:
         super().__init__(group, kernel, stride, lifted)
         channels = in_channels * self.index
-        shape = (out_channels * self.index, channels, kernel, kernel)
-        self.w = normal_parameter(shape, scale * (channels * kernel**2) ** -0.5, generator)
+        shape = (out_channels * self.index, channels, *self.kernel)
+        self.w = normal_parameter(shape, scale * math.prod(shape[1:]) ** -0.5, generator)
 
-    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+    def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
         """The group convolution of `x`, one plain convolution per element."""
         out_channels, in_channels = self.w.shape[:2]
         bank = self.w.flatten(2)[:, :, self.taps].permute(2, 0, 1, 3)
-        filters = bank.reshape(self.order * out_channels, in_channels, self.kernel, self.kernel)
+        filters = bank.reshape(self.order * out_channels, in_channels, *self.kernel)
         by_element = x.unflatten(1, (in_channels, self.order)).transpose(1, 2).flatten(1, 2)
         grouped = circular_conv(by_element, filters, stride, groups=self.order)
         y: Tensor = grouped.unflatten(1, (self.order, out_channels)).transpose(1, 2).flatten(1, 2)
@@ -190,8 +192,8 @@ class SeparableGroupConv(GroupPath):
         in_channels: int,
         out_channels: int,
         group: Group,
-        kernel: int,
-        stride: int = 1,
+        kernel: Sides,
+        stride: Sides = 1,
         scale: float = 1.0,
         generator: torch.Generator | None = None,
         lifted: Group | None = None,
@@ -200,10 +202,10 @@ class SeparableGroupConv(GroupPath):
         channels, mixed = in_channels * self.index, in_channels * self.index * group.order
         shape = (out_channels * self.index, channels, group.order)
         self.w1 = normal_parameter(shape, (scale / mixed) ** 0.5, generator)
-        self.w2 = normal_parameter((channels, kernel, kernel), (scale / kernel**2) ** 0.5, generator)
+        self.w2 = normal_parameter((channels, *self.kernel), (scale / self.size) ** 0.5, generator)
         self.register_buffer("elements", moved_elements(group), persistent=False)
 
-    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+    def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
         """The group convolution of `x`: by the filter multiplied out, or in two steps where that is less work."""
         y = self._in_one(x, stride) if len(self.w1) < TWO_STEPS_FROM else self._in_two(x, stride)
         if record is not None:
@@ -211,19 +213,19 @@ class SeparableGroupConv(GroupPath):
             record("w2", x, y)
         return y
 
-    def filtered(self, padded: Tensor, g: int, stride: int) -> Tensor:
+    def filtered(self, padded: Tensor, g: int, stride: Sides) -> Tensor:
         """z[c, h, t] = sum_s x[c, h, t + s] w2[c, g^-1 s], what element g reads of a padded map."""
         filters = self.w2.flatten(1)[:, self.taps[g]].repeat_interleave(self.order, 0)
-        bank = filters.unflatten(1, (1, self.kernel, self.kernel))
+        bank = filters.unflatten(1, (1, *self.kernel))
         return functional.conv2d(padded, bank, stride=stride, groups=len(bank))
 
-    def _in_one(self, x: Tensor, stride: int) -> Tensor:
+    def _in_one(self, x: Tensor, stride: Sides) -> Tensor:
         """One plain convolution by the |G| copies of each filter."""
         bank = torch.einsum("dcgh,cgs->dgchs", self.w1[:, :, self.elements], self.w2.flatten(1)[:, self.taps])
-        filters = bank.flatten(2, 3).flatten(0, 1).unflatten(2, (self.kernel, self.kernel))
+        filters = bank.flatten(2, 3).flatten(0, 1).unflatten(2, self.kernel)
         return circular_conv(x, filters, stride)
 
-    def _in_two(self, x: Tensor, stride: int) -> Tensor:
+    def _in_two(self, x: Tensor, stride: Sides) -> Tensor:
         """Space, then channels and group; an element at a time, so that no |G|^2 planes are ever held."""
         padded = circular_pad(x, self.kernel)
         mixing = self.w1[:, :, self.elements]
@@ -253,8 +255,8 @@ class DepthwiseGroupConv(GroupPath):
         in_channels: int,
         out_channels: int,
         group: Group,
-        kernel: int,
-        stride: int = 1,
+        kernel: Sides,
+        stride: Sides = 1,
         scale: float = 1.0,
         generator: torch.Generator | None = None,
         lifted: Group | None = None,
@@ -263,10 +265,10 @@ class DepthwiseGroupConv(GroupPath):
         channels, part = in_channels * self.index, scale ** (1 / 3)
         self.w0 = normal_parameter((out_channels * self.index, channels), part * channels**-0.5, generator)
         self.w1 = normal_parameter((channels, group.order), part * group.order**-0.5, generator)
-        self.w2 = normal_parameter((channels, kernel, kernel), part / kernel, generator)
+        self.w2 = normal_parameter((channels, *self.kernel), part * self.size**-0.5, generator)
         self.register_buffer("elements", moved_elements(group), persistent=False)
 
-    def convolve(self, x: Tensor, stride: int, record: Recorder | None = None) -> Tensor:
+    def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
         """The group convolution of `x`: group, then space, then channels."""
         u = self._over_the_group(x)
         v = self._over_space(u, stride)
@@ -282,8 +284,8 @@ class DepthwiseGroupConv(GroupPath):
         by_channel = x.unflatten(1, (-1, self.order)).flatten(3)
         return torch.matmul(self.w1[:, self.elements], by_channel).view_as(x)
 
-    def _over_space(self, u: Tensor, stride: int) -> Tensor:
-        bank = self.w2.flatten(1)[:, self.taps].reshape(-1, 1, self.kernel, self.kernel)
+    def _over_space(self, u: Tensor, stride: Sides) -> Tensor:
+        bank = self.w2.flatten(1)[:, self.taps].reshape(-1, 1, *self.kernel)
         return circular_conv(u, bank, stride, groups=len(bank))
 
 
@@ -299,6 +301,7 @@ FACTORS: dict[str, Callable[..., GroupPath]] = {
 def group_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> GroupPath:
     """The path of a candidate of GCONV."""
     module = FACTORS[cast(str, candidate.argument("factor"))]
-    group, kernel = GROUPS[cast(str, candidate.argument("group"))], cast(int, candidate.argument("k"))
+    group = GROUPS[cast(str, candidate.argument("group"))]
+    kernel = layer.in_shape.sides(cast(int, candidate.argument("k")))
     channels, lifted = (layer.in_shape.channels, layer.out_shape.channels), GROUPS[layer.in_shape.group]
-    return module(*channels, group, kernel, layer.stride, scale, generator, lifted)
+    return module(*channels, group, kernel, layer.strides, scale, generator, lifted)

@@ -10,7 +10,7 @@ from symdsl.catalog.shapes import FactorSize
 from symdsl.catalog.signatures import Choice, Parameter
 from symdsl.diagnostics import listing
 from symdsl.groups import GROUPS, TRIVIAL, TWO_STEPS_FROM, Group
-from symdsl.kinds.convolution.signature import conv_refusal, kernel_of
+from symdsl.kinds.convolution.signature import conv_refusal, taps_of
 from symdsl.kinds.record import TRANSLATIONS, Arguments, Refusal, Site, Tensor
 
 
@@ -34,7 +34,9 @@ class _Sizes:
 def _sizes(site: Site, arguments: Arguments) -> _Sizes:
     group = acting(site, arguments)
     index = site.reads.order // group.order
-    return _Sizes(site.reads.channels * index, site.writes.channels * index, group.order, kernel_of(arguments) ** 2)
+    return _Sizes(
+        site.reads.channels * index, site.writes.channels * index, group.order, _product(taps_of(site, arguments))
+    )
 
 
 def acting(site: Site, arguments: Arguments) -> Group:
@@ -42,22 +44,22 @@ def acting(site: Site, arguments: Arguments) -> Group:
     return GROUPS[str(arguments.get("group", site.reads.group))]
 
 
-def _full(sizes: _Sizes, kernel: int) -> tuple[Tensor, ...]:
-    shape = (sizes.outputs, sizes.inputs, sizes.order, kernel, kernel)
+def _full(sizes: _Sizes, kernel: tuple[int, int]) -> tuple[Tensor, ...]:
+    shape = (sizes.outputs, sizes.inputs, sizes.order, *kernel)
     return (_plain("w", shape),)
 
 
-def _separable(sizes: _Sizes, kernel: int) -> tuple[Tensor, ...]:
-    return (_plain("w1", (sizes.outputs, sizes.inputs, sizes.order)), _slotted("w2", (sizes.inputs, kernel, kernel)))
+def _separable(sizes: _Sizes, kernel: tuple[int, int]) -> tuple[Tensor, ...]:
+    return (_plain("w1", (sizes.outputs, sizes.inputs, sizes.order)), _slotted("w2", (sizes.inputs, *kernel)))
 
 
-def _depthwise(sizes: _Sizes, kernel: int) -> tuple[Tensor, ...]:
-    group, space = (sizes.inputs, sizes.order), (sizes.inputs, kernel, kernel)
+def _depthwise(sizes: _Sizes, kernel: tuple[int, int]) -> tuple[Tensor, ...]:
+    group, space = (sizes.inputs, sizes.order), (sizes.inputs, *kernel)
     return (_plain("w0", (sizes.outputs, sizes.inputs)), _slotted("w1", group), _slotted("w2", space))
 
 
-def _pointwise(sizes: _Sizes, kernel: int) -> tuple[Tensor, ...]:
-    return (_plain("w", (sizes.outputs, sizes.inputs, kernel, kernel)),)
+def _pointwise(sizes: _Sizes, kernel: tuple[int, int]) -> tuple[Tensor, ...]:
+    return (_plain("w", (sizes.outputs, sizes.inputs, *kernel)),)
 
 
 def _plain(name: str, shape: tuple[int, ...]) -> Tensor:
@@ -99,7 +101,7 @@ def _pointwise_cost(sizes: _Sizes) -> int:
 class _Factor:
     """One way to factor the filter: its tensors, and multiply-adds per position."""
 
-    tensors: Callable[[_Sizes, int], tuple[Tensor, ...]]
+    tensors: Callable[[_Sizes, tuple[int, int]], tuple[Tensor, ...]]
     cost: Callable[[_Sizes], int]
 
 
@@ -113,7 +115,7 @@ _FACTORS = {
 
 def group_tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
     """The tensors that the filter is the product of."""
-    return _FACTORS[str(arguments["factor"])].tensors(_sizes(site, arguments), kernel_of(arguments))
+    return _FACTORS[str(arguments["factor"])].tensors(_sizes(site, arguments), taps_of(site, arguments))
 
 
 def group_cost(site: Site, arguments: Arguments) -> int:
@@ -144,7 +146,18 @@ def lift_refusal(site: Site, arguments: Arguments) -> Refusal | None:
 
 def group_refusal(site: Site, arguments: Arguments) -> Refusal | None:
     """Why a group convolution cannot stand at a site."""
-    return lift_refusal(site, arguments) or conv_refusal(site, arguments)
+    return lift_refusal(site, arguments) or _line_refusal(site, arguments) or conv_refusal(site, arguments)
+
+
+def _line_refusal(site: Site, arguments: Arguments) -> Refusal | None:
+    """Why the kernels of a group cannot be moved on a line, which has no quarter turns."""
+    group = acting(site, arguments)
+    if not (site.reads.is_line and group.needs_square):
+        return None
+    message = f"acts on `{group.name}`, whose quarter turns the line that `{{layer}}` reads does not have"
+    return Refusal(
+        "E203", message, "would turn a row into a column", "use `mirror`, the reflection of a line", cause="lift"
+    )
 
 
 def _within(lifted: Group) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import ClassVar, cast
 
@@ -14,7 +15,7 @@ from symdsl.kinds.dense.module import is_multiplied_out, mixed, multiplied_out
 from symdsl.kinds.group.module import moved_points
 from symdsl.kinds.sparse.basis import Basis, BasisPlan, sites
 from symdsl.kinds.sparse.signature import anchor_count
-from symdsl.nn import Path, Recorder, circular_conv, normal_parameter
+from symdsl.nn import Path, Recorder, Sides, circular_conv, normal_parameter, pair
 
 
 class SparseFullyConnected(Path):
@@ -133,14 +134,15 @@ class BasisConv(Path):
         self,
         channels: tuple[int, int],
         basis: Basis,
-        kernel: int,
-        stride: int,
+        kernel: Sides,
+        stride: Sides,
         scale: float,
         generator: torch.Generator | None,
     ) -> None:
         super().__init__()
-        self.kernel = kernel
-        self.stride = stride
+        self.kernel = pair(kernel)
+        self.size = math.prod(self.kernel)
+        self.stride = pair(stride)
         self.basis = basis
         deviation = scale * (channels[1] * basis.power()) ** -0.5
         self.u = normal_parameter((*channels, basis.plan.count), deviation, generator)
@@ -181,7 +183,7 @@ class SparseConv(BasisConv):
     Args:
         in_planes: planes of the input.
         out_planes: planes of the output.
-        kernel: odd side S of the filter.
+        kernel: odd sides of the filter, S^2 taps.
         plan: its basis functions on the S^2 taps.
         stride: every `stride`-th position is kept.
         scale: standard deviation of the output for an input of unit second moment. The variance of the output is that
@@ -193,18 +195,18 @@ class SparseConv(BasisConv):
         self,
         in_planes: int,
         out_planes: int,
-        kernel: int,
+        kernel: Sides,
         plan: BasisPlan,
-        stride: int = 1,
+        stride: Sides = 1,
         scale: float = 1.0,
         generator: torch.Generator | None = None,
     ) -> None:
-        basis = Basis(sites(kernel, kernel), plan)
+        basis = Basis(sites(*pair(kernel)), plan)
         super().__init__((out_planes, in_planes), basis, kernel, stride, scale, generator)
 
     def filters(self) -> Tensor:
         """w `[C', C, S, S]`."""
-        filters: Tensor = (self.u @ self.phi()).unflatten(2, (self.kernel, self.kernel))
+        filters: Tensor = (self.u @ self.phi()).unflatten(2, self.kernel)
         return filters
 
 
@@ -218,7 +220,7 @@ class SparseGroupConv(BasisConv):
         in_channels: C; the input has C |G| planes.
         out_channels: C'; the output has C' |G| planes.
         group: the group that acts.
-        kernel: odd side S of the filter.
+        kernel: odd sides of the filter, S^2 taps.
         plan: its basis functions on the |G| S^2 points of a filter.
         stride: every `stride`-th position is kept.
         scale: standard deviation of the output for an input of unit second moment. The variance of the output is that
@@ -233,13 +235,13 @@ class SparseGroupConv(BasisConv):
         in_channels: int,
         out_channels: int,
         group: Group,
-        kernel: int,
+        kernel: Sides,
         plan: BasisPlan,
-        stride: int = 1,
+        stride: Sides = 1,
         scale: float = 1.0,
         generator: torch.Generator | None = None,
     ) -> None:
-        basis = Basis(sites(kernel, kernel, group), plan)
+        basis = Basis(sites(*pair(kernel), group), plan)
         super().__init__((out_channels, in_channels), basis, kernel, stride, scale, generator)
         self.order = group.order
         self.register_buffer("move", moved_points(group, kernel), persistent=False)
@@ -248,7 +250,7 @@ class SparseGroupConv(BasisConv):
         """The |G| copies of every filter as those of a plain convolution, `[C' |G|, C |G|, S, S]`."""
         out_channels, in_channels = self.u.shape[:2]
         bank = (self.u @ self.phi())[:, :, self.move].transpose(1, 2)
-        return bank.reshape(out_channels * self.order, in_channels * self.order, self.kernel, self.kernel)
+        return bank.reshape(out_channels * self.order, in_channels * self.order, *self.kernel)
 
 
 def _plan(candidate: Candidate, points: int) -> BasisPlan:
@@ -281,14 +283,14 @@ def _sparse_over(
 
 def sparse_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseConv:
     """The path of a candidate of S-CONV."""
-    kernel = cast(int, candidate.argument("k"))
+    kernel = layer.in_shape.sides(cast(int, candidate.argument("k")))
     planes = layer.in_shape.planes, layer.out_shape.planes
-    return SparseConv(*planes, kernel, _plan(candidate, kernel**2), layer.stride, scale, generator)
+    return SparseConv(*planes, kernel, _plan(candidate, math.prod(kernel)), layer.strides, scale, generator)
 
 
 def sparse_group_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseGroupConv:
     """The path of a candidate of S-GCONV."""
-    group, kernel = GROUPS[layer.in_shape.group], cast(int, candidate.argument("k"))
-    plan = _plan(candidate, group.order * kernel**2)
+    group, kernel = GROUPS[layer.in_shape.group], layer.in_shape.sides(cast(int, candidate.argument("k")))
+    plan = _plan(candidate, group.order * math.prod(kernel))
     channels = layer.in_shape.channels, layer.out_shape.channels
-    return SparseGroupConv(*channels, group, kernel, plan, layer.stride, scale, generator)
+    return SparseGroupConv(*channels, group, kernel, plan, layer.strides, scale, generator)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from symdsl.catalog.shapes import FactorSize
 from symdsl.catalog.signatures import Choice, Parameter, Whole
-from symdsl.kinds.convolution.signature import kernel_of
+from symdsl.kinds.convolution.signature import taps_of
 from symdsl.kinds.dense.signature import Sides
 from symdsl.kinds.record import Arguments, Site, Tensor
 
@@ -83,7 +83,7 @@ def group_elements(site: Site) -> int:
 def conv_tensors(elements: Elements, site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
     """The values `u`, and what is learned of the basis functions."""
     order = elements(site)
-    count = anchor_count(arguments, order * kernel_of(arguments) ** 2)
+    count = anchor_count(arguments, order * math.prod(taps_of(site, arguments)))
     planes, out_planes = site.reads.planes, site.writes.planes
     shape = (out_planes // order, planes // order, count)
     u = _values("u", shape, FactorSize(shape[0], 1), FactorSize(shape[1] * count, 1), arguments)
@@ -92,6 +92,6 @@ def conv_tensors(elements: Elements, site: Site, arguments: Arguments) -> tuple[
 
 def conv_cost(elements: Elements, site: Site, arguments: Arguments) -> int:
     """The filters are made once, then the convolution visits every position that is read."""
-    order, taps = elements(site), kernel_of(arguments) ** 2
+    order, taps = elements(site), math.prod(taps_of(site, arguments))
     made = site.writes.planes * site.reads.planes // order * taps * anchor_count(arguments, order * taps)
     return made + site.writes.planes * site.reads.size * taps

@@ -6,8 +6,8 @@ from symdsl.kinds import CONV, TRANSLATIONS, Arguments, K, Kind, Refusal, Site, 
 
 
 def _tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
-    planes, kernel = site.reads.planes, arguments["k"]
-    return (Tensor("w", (planes, kernel, kernel), FactorSize(1, 1), FactorSize(kernel**2, planes)),)
+    planes, (rows, columns) = site.reads.planes, site.reads.sides(arguments["k"])
+    return (Tensor("w", (planes, rows, columns), FactorSize(1, 1), FactorSize(rows * columns, planes)),)
 
 
 def _preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
@@ -15,7 +15,8 @@ def _preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
 
 
 def _multiply_adds(site: Site, arguments: Arguments) -> int:
-    return site.reads.size * arguments["k"] ** 2
+    rows, columns = site.reads.sides(arguments["k"])
+    return site.reads.size * rows * columns
 
 
 def _refusal(site: Site, arguments: Arguments) -> Refusal | None:

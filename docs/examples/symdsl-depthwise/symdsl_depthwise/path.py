@@ -1,10 +1,11 @@
 """The module of DEPTHWISE(k), and how it uses its weights."""
 
+import math
 from typing import ClassVar
 
 from symdsl.evidence import WeightUse
 from symdsl.kinds.convolution.weight_use import patches
-from symdsl.nn import Path, circular_conv, normal_parameter
+from symdsl.nn import Path, circular_conv, normal_parameter, pair
 
 
 class Depthwise(Path):
@@ -15,8 +16,8 @@ class Depthwise(Path):
 
     def __init__(self, planes, kernel, stride, scale, generator):
         super().__init__()
-        self.stride = stride
-        self.w = normal_parameter((planes, kernel, kernel), scale / kernel, generator)
+        self.stride = pair(stride)
+        self.w = normal_parameter((planes, *pair(kernel)), scale * math.prod(pair(kernel)) ** -0.5, generator)
 
     def forward(self, x, record=None):
         """Tells of the use of `w`, then maps `x`."""
@@ -34,12 +35,13 @@ class Depthwise(Path):
 
 def build(layer, candidate, scale, generator):
     """The path of a candidate."""
-    return Depthwise(layer.in_shape.planes, candidate.argument("k"), layer.stride, scale, generator)
+    kernel = layer.in_shape.sides(candidate.argument("k"))
+    return Depthwise(layer.in_shape.planes, kernel, layer.strides, scale, generator)
 
 
 def _inputs(path, x):
     """The filter of plane c reads the patches of that plane: `[n, C, T, S^2]`, a block for each plane."""
-    return patches(x, path.w.shape[-1], path.stride).mT
+    return patches(x, path.w.shape[1:], path.stride).mT
 
 
 def _gradients(path, x, y):

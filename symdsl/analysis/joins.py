@@ -1,0 +1,44 @@
+"""The residual blocks of a network as a sequence of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
+
+import attrs
+
+from symdsl.analysis.facts import Join, Node
+
+
+def joins(nodes: Sequence[Node]) -> Iterator[tuple[Join, tuple[Node, ...]]]:
+    """The end of every residual block, and the nodes of its body."""
+    places = {node.name: place for place, node in enumerate(nodes)}
+    for place, node in enumerate(nodes):
+        if isinstance(node, Join):
+            yield node, tuple(nodes[places[node.since] + 1 : place])
+
+
+def edges(nodes: Sequence[Node]) -> list[tuple[str, str]]:
+    """Names of every node and of each that reads what it hands on."""
+    straight = pairwise(node.name for node in nodes)
+    return [*straight, *((node.since, node.name) for node in nodes if isinstance(node, Join))]
+
+
+def emptied(nodes: Sequence[Node], kept: Mapping[str, Collection[str]]) -> frozenset[str]:
+    """Names of the blocks whose last layer is left without a candidate, and which so are the identity.
+
+    Args:
+        nodes: the network.
+        kept: names of the candidates that are kept, by name of the layer; layers not named keep theirs.
+    """
+    return frozenset(join.name for join, body in joins(nodes) if not kept.get(body[-1].name, ("all",)))
+
+
+def without(nodes: Sequence[Node], removed: Collection[str]) -> tuple[Node, ...]:
+    """The nodes that are left where these blocks are the identity."""
+    gone = {one.name for join, body in joins(nodes) if join.name in removed for one in (*body, join)}
+    since: dict[str, str] = {}
+    for node in nodes:
+        since[node.name] = since[node.since] if isinstance(node, Join) and node.name in gone else node.name
+    left = (node for node in nodes if node.name not in gone)
+    return tuple(attrs.evolve(one, since=since[one.since]) if isinstance(one, Join) else one for one in left)

@@ -1,0 +1,87 @@
+"""Datasets made of what a program has in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sized
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader
+from torch.utils.data import Dataset as TorchDataset
+
+from symdsl.data.records import Dataset, Examples
+
+_BATCH = 512
+
+
+def from_tensors(x_train: Any, y_train: Any, x_test: Any, y_test: Any) -> Dataset:
+    """The dataset that a spec with `data given(...)` learns from, made of tensors or arrays.
+
+    Args:
+        x_train: images, floats or uint8 (then divided by 255), `[example, channel, row, column]` or
+            `[example, row, column]`.
+        y_train: class labels, integers `[example]`, or regression targets, floats `[example]` or `[example, target]`.
+        x_test: images like those of `x_train`.
+        y_test: targets like those of `y_train`.
+
+    Raises:
+        TypeError: images or targets are not of these types, or those of the test data of another type.
+        ValueError: they have another number of axes.
+    """
+    train = Examples(_images(x_train, "x_train"), _targets(y_train, "y_train"))
+    test = Examples(_images(x_test, "x_test"), _targets(y_test, "y_test"))
+    if train.y.dtype != test.y.dtype:
+        raise TypeError(
+            f"`y_train` (={train.y.dtype}) and `y_test` (={test.y.dtype}) must be both labels or both floats"
+        )
+    return Dataset(train, test, "regression" if train.y.is_floating_point() else "classification")
+
+
+def from_datasets(train: TorchDataset[Any], test: TorchDataset[Any]) -> Dataset:
+    """The dataset that a spec with `data given(...)` learns from, made of two datasets of torch.
+
+    Args:
+        train: pairs of an image, a tensor `[channel, row, column]` or `[row, column]`, and a target; all are read once.
+        test: the same.
+
+    Raises:
+        TypeError: an example is not such a pair, or of another type than `from_tensors` takes.
+        ValueError: images have different shapes, or a dataset is empty.
+    """
+    return from_tensors(*_collected(train, "train"), *_collected(test, "test"))
+
+
+def _collected(dataset: TorchDataset[Any], name: str) -> tuple[Tensor, Tensor]:
+    if not isinstance(dataset, Sized) or len(dataset) == 0:
+        raise ValueError(f"`{name}` must be a dataset with a length of at least 1")
+    try:
+        batches = list(DataLoader(dataset, batch_size=_BATCH))
+    except TypeError as error:
+        raise TypeError(f"`{name}` must hold pairs of an image, a tensor, and a target: {error}") from error
+    except RuntimeError as error:
+        raise ValueError(f"the images of `{name}` must all have the same shape: {error}") from error
+    if not all(isinstance(one, list) and len(one) == 2 for one in batches):
+        raise TypeError(f"`{name}` must hold pairs of an image, a tensor, and a target")
+    return torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches])
+
+
+def _images(values: Any, name: str) -> Tensor:
+    x = torch.as_tensor(values)
+    if x.dtype != torch.uint8 and not x.is_floating_point():
+        raise TypeError(f"`{name}` (={x.dtype}) must hold floats or uint8")
+    if x.ndim not in (3, 4):
+        raise ValueError(f"`{name}` (of shape {list(x.shape)}) must be [n, c, h, w] or [n, h, w]")
+    x = x.detach().cpu().float() / 255 if x.dtype == torch.uint8 else x.detach().cpu().float()
+    return x if x.ndim == 4 else x.unsqueeze(1)
+
+
+def _targets(values: Any, name: str) -> Tensor:
+    y = torch.as_tensor(values).detach().cpu()
+    if y.is_complex() or y.dtype == torch.bool:
+        raise TypeError(f"`{name}` (={y.dtype}) must hold integers, which are labels, or floats, which are targets")
+    if y.ndim not in ((1, 2) if y.is_floating_point() else (1,)):
+        raise ValueError(f"`{name}` (of shape {list(y.shape)}) must be [n], or of floats [n, targets]")
+    if y.is_floating_point():
+        return y.float().reshape(len(y), -1)
+    return y.long()

@@ -1,0 +1,181 @@
+"""Data that are handed over in Python: what is taken, what is refused, and a search on them from start to resume."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from torch import Tensor
+from torch.utils.data import TensorDataset
+
+import symdsl
+from analysis.specs import found
+from symdsl.cli import main
+from symdsl.data import Dataset, fingerprint, from_datasets, from_tensors, load
+from symdsl.diagnostics import RunError
+from symdsl.runner.evaluate import evaluate
+from symdsl.spec import Spec, parse
+
+SPEC = """data given({given}) |> standardize
+network n {{
+  input image(channels, 4, {width})
+  layer l1: F-FC + CONV(3) -> 2 |> relu
+  flatten
+  layer h1: FC -> classes
+}}
+search {{
+  epochs = 2
+  every  = 1
+  batch  = 16
+}}
+"""
+
+
+DIGITS = parse("data digits\nnetwork n {\n  input image(1, 8, 8)\n  flatten\n  layer h: FC -> classes\n}\n")
+
+
+def spec(given: str = "1, 4, 3", width: int = 4) -> Spec:
+    return parse(SPEC.format(given=given, width=width))
+
+
+def images(count: int, *shape: int, seed: int = 0) -> Tensor:
+    return torch.randn(count, *shape, generator=torch.Generator().manual_seed(seed))
+
+
+def classified(*shape: int, seed: int = 0) -> Dataset:
+    train, test = images(24, *shape, seed=seed), images(9, *shape, seed=seed + 1)
+    return from_tensors(train, torch.arange(24) % 3, test, torch.arange(9) % 3)
+
+
+# ---------------------------------------------------------------- what is taken
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (1, 4, 4)])
+@pytest.mark.parametrize("form", [torch.as_tensor, lambda values: values.numpy(), lambda values: values.tolist()])
+def test_tensors_arrays_and_lists_are_taken(shape: tuple[int, ...], form: Any) -> None:
+    x, y = images(6, *shape), torch.arange(6) % 2
+    data = from_tensors(form(x), form(y), form(x[:2]), form(y[:2]))
+    assert data.task == "classification"
+    assert data.train.x.shape == (6, 1, 4, 4)
+    assert torch.equal(data.train.x.flatten(), x.flatten())
+    assert torch.equal(data.test.y, y[:2])
+
+
+def test_bytes_become_shares_of_the_largest() -> None:
+    data = from_tensors(np.full((2, 3, 3), 255, np.uint8), [0, 1], np.zeros((1, 3, 3), np.uint8), [1])
+    assert data.train.x.unique().tolist() == [1.0]
+
+
+def test_floats_are_targets() -> None:
+    data = from_tensors(images(4, 3, 3).double(), torch.rand(4).double(), images(2, 3, 3), torch.rand(2, 1))
+    assert data.task == "regression"
+    assert data.train.y.shape == (4, 1)
+    assert data.train.x.dtype == data.train.y.dtype == torch.float32
+
+
+def test_datasets_of_torch_are_read_whole() -> None:
+    x, y = images(700, 1, 3, 3), torch.arange(700) % 5
+    data = from_datasets(TensorDataset(x, y), TensorDataset(x[:3], y[:3]))
+    assert fingerprint(data) == fingerprint(from_tensors(x, y, x[:3], y[:3]))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"x_train": torch.arange(16).reshape(1, 4, 4)}, TypeError, r"`x_train` \(=torch.int64\) must hold floats"),
+        ({"x_test": torch.zeros(2, 4)}, ValueError, r"`x_test` \(of shape \[2, 4\]\) must be"),
+        ({"y_train": torch.zeros(2, 1, dtype=torch.int64)}, ValueError, r"`y_train` \(of shape \[2, 1\]\) must be"),
+        ({"y_train": torch.tensor([True, False])}, TypeError, r"`y_train` \(=torch.bool\) must hold"),
+        ({"y_test": torch.zeros(2)}, TypeError, "must be both labels or both floats"),
+    ],
+)
+def test_what_is_no_data_is_refused(change: dict[str, Tensor], error: type[Exception], message: str) -> None:
+    y = torch.tensor([0, 1])
+    given = {"x_train": torch.zeros(2, 4, 4), "y_train": y, "x_test": torch.zeros(2, 4, 4), "y_test": y}
+    with pytest.raises(error, match=message):
+        from_tensors(**(given | change))
+
+
+@pytest.mark.parametrize(
+    ("items", "error", "message"),
+    [
+        ([], ValueError, "`train` must be a dataset with a length"),
+        ([(images(1, 3, 3), 0), (images(1, 4, 4), 1)], ValueError, "images of `train` must all have the same shape"),
+        ([(object(), 0)], TypeError, "`train` must hold pairs"),
+        ([images(1, 3, 3)], TypeError, "`train` must hold pairs"),
+    ],
+)
+def test_a_dataset_of_something_else_is_refused(items: list[Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        from_datasets(items, items)  # type: ignore[arg-type]
+
+
+# ---------------------------------------------------------------- specs
+
+
+@pytest.mark.parametrize("given", ["1, 4, 3", "channels = 1, classes = 3, height = 4, width = 4"])
+def test_a_spec_takes_the_shape_at_its_word(given: str) -> None:
+    data = spec(given).facts.data
+    assert (data.channels, data.height, data.width, data.classes) == (1, 4, 4, 3)
+
+
+@pytest.mark.parametrize("given", ["1, classes = 3", "1, 4, 3, height = 4", "1, classes = 3, width = 4"])
+def test_either_a_side_or_two_are_given(given: str) -> None:
+    messages = [one.message for one in found(SPEC.format(given=given, width=4))]
+    assert messages == ["`given` takes either `size`, or `height` and `width`"]
+
+
+def test_how_many_examples_there_are_is_not_known_before() -> None:
+    assert found(SPEC.format(given="1, 2, 3", width=4).replace("standardize", "quadrants |> subset(5)")) == ()
+
+
+def test_data_that_are_not_what_the_spec_says_are_refused() -> None:
+    with pytest.raises(RunError, match="`given`: images come out as 1x5x4, but the spec says 1x4x4"):
+        load(spec(), given=classified(5, 4))
+    with pytest.raises(RunError, match=r"`given`: `y_train\[2\]` \(=2\) must be a class from 0 to 1"):
+        load(spec("1, 4, 2"), given=classified(4, 4))
+    with pytest.raises(RunError, match="`given`: the targets are class labels, but the task of the spec is regression"):
+        load(spec("1, 4, 1, task = regression"), given=classified(4, 4))
+    with pytest.raises(ValueError, match="the spec learns from `digits`"):
+        load(DIGITS, given=classified(4, 4))
+
+
+def test_transforms_act_on_what_is_given() -> None:
+    data = classified(4, 4)
+    loaded = load(spec(), given=data)
+    assert float(loaded.train.x.mean()) == pytest.approx(0, abs=1e-6)
+    assert not torch.equal(loaded.train.x, data.train.x)
+
+
+# ---------------------------------------------------------------- runs
+
+
+def test_a_search_on_given_data_records_and_demands_them(tmp_path: Path) -> None:
+    run, data = tmp_path / "run", classified(4, 4)
+    result = symdsl.search(spec(), device="cpu", out=run, data=data)
+    assert 0 <= result["test"]["accuracy"] <= 1
+    recorded = json.loads((run / "run.json").read_text(encoding="utf-8"))["dataset"]
+    assert recorded == fingerprint(load(spec(), given=data))
+    assert evaluate(run, data=data)["nll"] == pytest.approx(result["test"]["nll"], rel=1e-6)
+    (run / "result.json").unlink()
+    with pytest.raises(RunError, match="the data are not those the run was started with"):
+        symdsl.search(device="cpu", resume=run, data=classified(4, 4, seed=5))
+    again = symdsl.search(device="cpu", resume=run, data=data)
+    assert again["test"] == result["test"]
+
+
+@pytest.mark.parametrize("command", ["search", "map", "data"])
+def test_the_command_line_says_how_to_hand_data_over(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mine.sym").write_text(spec().text(), encoding="utf-8")
+    done = CliRunner().invoke(main, [command, "mine.sym"])
+    assert done.exit_code == 3
+    assert "symdsl.search(spec, data=symdsl.data.from_tensors(x_train, y_train, x_test, y_test))" in done.stderr
+    assert CliRunner().invoke(main, ["compile", "mine.sym"]).exit_code == 0
