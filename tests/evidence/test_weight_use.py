@@ -357,6 +357,7 @@ def test_signs_are_even_where_labels_are_rarely_drawn():
 def test_per_example_gradients_are_those_of_autograd(name, numbers, monkeypatch):
     """Up to the order of a tensor's parameters, which inner products do not know."""
     monkeypatch.setattr(weight_use, "_NUMBERS", numbers)
+    monkeypatch.setattr(joint_module, "WIDTH", 1 << 16)
     nodes, net = network(name)
     x = images(nodes, 3)
     found = joint(net, x)
