@@ -26,7 +26,7 @@ DRAWS = 512
 TEMPERATURES = (0.0, *(2.0**-step for step in range(10, -1, -1)))
 """What the covariance may be multiplied by: nothing, 1/1024, ..., 1."""
 
-MOST_LEFT_OUT = 2000
+MOST_LEFT_OUT = 1000
 """Training examples that are left out, one after the other, to choose a temperature."""
 
 PARTS = ("read", "given", "read_values", "given_values")
