@@ -32,7 +32,7 @@ from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import describe_run
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
 from symdsl.runner.start import begin, stated_start
-from symdsl.runner.structure import FINAL, Structure, laplace_at
+from symdsl.runner.structure import Structure, final_laplace
 from symdsl.runner.training import EpochMetrics, Trainer
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import GRAPH, SPEC, WEIGHTS
@@ -329,7 +329,7 @@ class _Run:
 
     def _result(self) -> dict[str, Any]:
         with self._timed("evidence"):
-            laplace = laplace_at(self.trainer, FINAL)
+            laplace = final_laplace(self.trainer)
         head = {
             "schema": runs.SCHEMA,
             "spec": self.folder.read_info()["spec"],  # a run may be resumed from its own spec.sym

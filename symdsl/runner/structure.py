@@ -54,7 +54,8 @@ class Estimator:
 
 
 FINAL = Estimator("joint", Rademacher(1))
-"""Of the evidence that a run reports, by whatever the search itself went."""
+FINAL_EXAMPLES = 4096
+"""How, and from how many training examples at most, the evidence is estimated that a run reports."""
 
 
 def laplace_at(trainer: Trainer, estimator: Estimator, index: torch.Tensor | None = None) -> Laplace:
@@ -80,6 +81,22 @@ def laplace_at(trainer: Trainer, estimator: Estimator, index: torch.Tensor | Non
         return laplace
     except NumericalError as error:
         raise NumericalError(f"{error}, after epoch {trainer.epoch}") from None
+
+
+def sample(trainer: Trainer, most: int) -> torch.Tensor:
+    """Return the sorted indices of `most` random training examples, or of all if they are fewer."""
+    generator = stream("cpu", trainer.seed, "examples", trainer.step)
+    order = torch.randperm(len(trainer.train), generator=generator)
+    return order[:most].sort().values.to(trainer.train.x.device)
+
+
+def final_laplace(trainer: Trainer) -> Laplace:
+    """Return the joint Laplace approximation whose evidence a run reports, by whatever the search itself went.
+
+    More training examples than `FINAL_EXAMPLES` are represented by so many random ones.
+    """
+    few = len(trainer.train) <= FINAL_EXAMPLES
+    return laplace_at(trainer, FINAL, None if few else sample(trainer, FINAL_EXAMPLES))
 
 
 class Structure:
@@ -148,7 +165,7 @@ class Structure:
             The approximation under the priors before the step, and `layer.path` of every path that was pruned.
         """
         trainer = self.trainer
-        laplace = laplace_at(trainer, self.estimator, self._sample())
+        laplace = laplace_at(trainer, self.estimator, sample(trainer, self._looked_at))
         share = 1 - trainer.search.prior_optimizer.damping
         trainer.precisions = mackay_step(laplace, self.learned, share)
         if trainer.likelihood.has_noise:
@@ -156,12 +173,6 @@ class Structure:
                 (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
             )
         return laplace, self._prune(laplace.effective_parameters())
-
-    def _sample(self) -> torch.Tensor:
-        trainer = self.trainer
-        generator = stream("cpu", trainer.seed, "examples", trainer.step)
-        order = torch.randperm(len(trainer.train), generator=generator)
-        return order[: self._looked_at].sort().values.to(trainer.train.x.device)
 
     def _noise_target(self, laplace: Laplace) -> float:
         """Return MacKay's fixed point of the noise, within the residual variance and that of the targets."""

@@ -13,7 +13,16 @@ from symdsl.data import load
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.report import describe_run
-from symdsl.runner.structure import _PATIENCE, FEW_EXAMPLES, FINAL, Estimator, laplace_at, path_shares
+from symdsl.runner.structure import (
+    _PATIENCE,
+    FEW_EXAMPLES,
+    FINAL,
+    Estimator,
+    final_laplace,
+    laplace_at,
+    path_shares,
+    sample,
+)
 from symdsl.spec import parse
 
 
@@ -177,7 +186,7 @@ def test_left_alone_evidence_steps_come_so_often_that_they_take_a_tenth_of_the_t
 
 def test_an_evidence_step_looks_at_so_many_examples_and_counts_all(small):
     one = structure(small(search__examples=8))
-    assert len(one._sample()) == 8
+    assert len(sample(one.trainer, 8)) == 8
     assert one.evidence_step()[0].examples == len(one.trainer.train)
 
 
@@ -242,3 +251,14 @@ def test_a_layer_without_effective_parameters_keeps_what_it_chose(small):
     layers = describe_run(one, dataset, laplace_at(one, FINAL))["layers"]
     assert math.fsum(candidate["effective"] for candidate in layers[0]["candidates"]) == 0
     assert all(layer["chosen"] in layer["kept"] for layer in layers)
+
+
+def test_the_reported_evidence_looks_at_so_many_examples_at_most(small, monkeypatch):
+    one = structure(small()).trainer
+    whole = final_laplace(one)
+    assert whole.log_evidence() == laplace_at(one, FINAL).log_evidence()
+    monkeypatch.setattr("symdsl.runner.structure.FINAL_EXAMPLES", 40)
+    found = final_laplace(one)
+    assert found.examples == whole.examples == len(one.train)
+    assert found.log_evidence() != whole.log_evidence()
+    assert found.log_evidence() == pytest.approx(whole.log_evidence(), rel=0.3)
