@@ -59,7 +59,7 @@ _ADAM = Signature(
     replaced=(
         ("steps", "all tensors take the same steps"),
         ("warmup", "every run warms up over its first twentieth"),
-        ("scales", "`damping` and `every` set how fast priors follow the weights"),
+        ("scales", "leave it out: nothing took its place"),
     ),
 )
 _MACKAY = Signature(
@@ -105,7 +105,7 @@ SEARCH = Signature(
     replaced=(
         ("steps", "every evidence step moves the priors once; `every` sets how often"),
         ("burnin_fit", "`start = symmetric` keeps what breaks a symmetry away until the data ask for it"),
-        ("rescale", "evidence steps come often enough to follow the scales of the weights"),
+        ("rescale", "leave it out: nothing took its place"),
         ("breaking_precision", "write `start = symmetric`, or give the candidate a prior"),
         ("breaking_per", "write `start = symmetric`, or give the candidate a prior"),
         ("keep_paths", "give the candidate a fixed prior: it is then never pruned"),

@@ -27,7 +27,7 @@ _PIECE = 1 << 22
 """Numbers of images that are read at a time."""
 
 # What numpy and the archive reader raise on files that are cut short, are something else or hold pickles.
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError)
+UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError)
 
 
 def read_arrays(path: Path, task: Task, room: Room = MEMORY, watch: Watch = unwatched) -> Dataset:
@@ -64,7 +64,7 @@ def read_arrays(path: Path, task: Task, room: Room = MEMORY, watch: Watch = unwa
                 )
                 for part in ("train", "test")
             )
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise RunError(f"{path} is not a readable .npz file: save it again with `numpy.savez`") from error
     except MemoryError as error:
         raise RunError(f"there is not enough memory to read {path}") from error
@@ -123,7 +123,7 @@ def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Arr
             header = read_header(file, archive.getinfo(f"{name}.npy").file_size)
             if not header.dtype.hasobject:
                 return read(_Array(title, header.shape, header.dtype, header.columns_first, file))
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise RunError(f"{title} cannot be read: it is damaged or holds Python objects") from error
     raise RunError(f"{title} cannot be read: it is damaged or holds Python objects")
 

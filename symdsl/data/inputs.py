@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from torch import Tensor
 from symdsl.analysis.facts import Data, Step
 from symdsl.analysis.images import SUFFIXES, opened
 from symdsl.catalog.data import BadDataError
+from symdsl.data.arrays import UNREADABLE
 from symdsl.data.preprocessing import Preprocessing
 from symdsl.data.records import Dataset, Examples, seeded
 from symdsl.data.transforms import TRANSFORMS
@@ -27,7 +26,6 @@ DRAWN = frozenset({"rotate", "translate", "quadrants", "subset", "augment"})
 
 _MODES = {1: "L", 3: "RGB"}
 _ARRAYS = ("x", "x_test")
-_UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError)
 
 
 @attrs.frozen
@@ -137,7 +135,7 @@ def _arrays(path: Path) -> Tensor:
             values = archive[name or archive.files[0]]
     except OSError as error:
         raise RunError(f"cannot be read: {error.strerror or error}") from error
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise RunError("is not a readable .npz file of numbers") from error
     return _images(values)
 
