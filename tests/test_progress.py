@@ -23,7 +23,7 @@ def watch(watcher: Silent, resumed_from: int = 0) -> None:
     with watcher:
         watcher.on_start(FOLDER, 2, resumed_from)
         watcher.on_epoch(FIRST)
-        watcher.on_note("path [l1.F-FC] is off")
+        watcher.on_note("path [l1.F-FC] is pruned")
         watcher.on_epoch(SECOND)
         watcher.on_finish({"epochs": 2})
 
@@ -34,7 +34,7 @@ def test_a_log_gets_one_plain_line_per_epoch() -> None:
     assert stream.getvalue().splitlines() == [
         "run folder runs/demo",
         "epoch 1/2  loss 2.5000  accuracy 0.2500  1.5 s",
-        "path [l1.F-FC] is off",
+        "path [l1.F-FC] is pruned",
         "epoch 2/2  loss 1.2500  accuracy 0.2500  -log evidence/example 1.7500  3.0 s",
     ]
 
@@ -52,7 +52,7 @@ def test_a_terminal_gets_a_bar_with_phase_figures_and_time(monkeypatch: pytest.M
     watch(observer(quiet=False, stream=stream))
     shown = stream.getvalue()
     assert "run folder runs/demo" in shown
-    assert "path [l1.F-FC] is off" in shown
+    assert "path [l1.F-FC] is pruned" in shown
     last = next(line for line in reversed(shown.splitlines()) if "2/2" in line)
     for words in (
         "learning structure",

@@ -129,7 +129,7 @@ def _write_torch(run: Run, net: nn.Sequential, path: Path) -> Function:
 def _shares(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """What each layer became, by its name."""
     for layer in result["layers"]:
-        parts = [f"{one['kind']} {one['relative']:.1%}" for one in layer["candidates"] if not one.get("off")]
+        parts = [f"{one['kind']} {one['relative']:.1%}" for one in layer["candidates"] if not one.get("pruned")]
         yield layer["name"], f"{layer['name']}: {', '.join(parts)}"
 
 

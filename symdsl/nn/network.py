@@ -167,7 +167,7 @@ class Network(nn.Module):
         """Names of the layers that may lose every path: the last ones of residual blocks."""
         return frozenset(block.layers[-1] for block in self.blocks)
 
-    def switch_off(self, layer: str, path: str) -> list[str]:
+    def prune(self, layer: str, path: str) -> list[str]:
         """Leaves a path out from now on; with the last path of a residual block's last layer, the whole block.
 
         Returns:
@@ -177,7 +177,7 @@ class Network(nn.Module):
             KeyError: there is no such layer or path.
         """
         layers = dict(self.layers())
-        layers[layer].switch_off(path)
+        layers[layer].prune(path)
         ended = [block for block in self.blocks if block.layers[-1] == layer and not layers[layer].active()]
         gone = {name for block in ended for name in block.layers}
         for name in gone:
@@ -192,7 +192,7 @@ class Network(nn.Module):
         Raises:
             KeyError: there is no such layer or path.
         """
-        self.switch_off(layer, path)
+        self.prune(layer, path)
         dict(self.layers())[layer].remove(path)
 
     def tensors(self) -> dict[str, nn.Parameter]:

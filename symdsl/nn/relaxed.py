@@ -72,14 +72,14 @@ class RelaxedLayer(nn.Module):
         self.order = order
         self.stride = pair(stride)
         self.scale = len(paths) ** -0.5
-        self._off: frozenset[str] = frozenset()
+        self._pruned: frozenset[str] = frozenset()
 
     @property
-    def off(self) -> frozenset[str]:
-        """Names of the paths that are switched off."""
-        return self._off
+    def pruned(self) -> frozenset[str]:
+        """Names of the paths that are pruned."""
+        return self._pruned
 
-    def switch_off(self, name: str) -> None:
+    def prune(self, name: str) -> None:
         """Sets a path's parameters to zero, freezes them and leaves the path out from now on.
 
         Raises:
@@ -87,7 +87,7 @@ class RelaxedLayer(nn.Module):
         """
         for parameter in self.paths[name].parameters():
             parameter.requires_grad_(False).zero_()
-        self._off |= {name}
+        self._pruned |= {name}
 
     def remove(self, name: str) -> None:
         """Takes a path out for good; the others keep their scale.
@@ -96,12 +96,12 @@ class RelaxedLayer(nn.Module):
             KeyError: the layer has no path of that name.
         """
         del self.paths[name]
-        self._off -= {name}
+        self._pruned -= {name}
 
     def leave(self) -> None:
-        """Switches every path off, and sets the bias to zero and freezes it: the layer is not used any more."""
+        """Prunes every path, and sets the bias to zero and freezes it: the layer is not used any more."""
         for name in self.paths:
-            self.switch_off(name)
+            self.prune(name)
         self.bias.requires_grad_(False).zero_()
 
     def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
@@ -130,8 +130,10 @@ class RelaxedLayer(nn.Module):
         return Use(read.path, read.tensor, read.inputs, read.output, 1.0)
 
     def active(self) -> list[tuple[str, Path]]:
-        """The paths that are not switched off, by name."""
-        return [(name, path) for name, path in self.paths.items() if name not in self._off and isinstance(path, Path)]
+        """The paths that are not pruned, by name."""
+        return [
+            (name, path) for name, path in self.paths.items() if name not in self._pruned and isinstance(path, Path)
+        ]
 
     def _aligned(self, x: Tensor) -> Tensor:
         sampling = [path for _, path in self.active() if path.samples]

@@ -63,7 +63,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
 
 def pruned_in(record: Mapping[str, Any]) -> list[str]:
     """The candidates that an evidence step pruned, each as `layer.candidate`."""
-    return list(record.get("pruned", record.get("switched_off", [])))
+    return list(record.get("pruned", []))
 
 
 def _folders(path: Path) -> list[Path]:

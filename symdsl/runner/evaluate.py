@@ -88,7 +88,7 @@ def _targets(dataset: Dataset, preprocessing: Preprocessing, learned: Data) -> T
 
 
 def learned_network(folder: RunFolder) -> Network:
-    """The network as a run left it, without the paths that were switched off.
+    """The network as a run left it, without the paths that were pruned.
 
     Args:
         folder: of a finished run.

@@ -42,7 +42,7 @@ class Run:
 
     @property
     def network(self) -> Network:
-        """A `torch.nn.Module` without the paths that were switched off, ready to be trained on."""
+        """A `torch.nn.Module` without the paths that were pruned, ready to be trained on."""
         return self.model.network
 
     @property

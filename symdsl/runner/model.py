@@ -33,7 +33,7 @@ class Model:
     """A learned network, and what a prediction by it needs.
 
     Attributes:
-        network: without the paths that were switched off, weights loaded.
+        network: without the paths that were pruned, weights loaded.
         graph: of the network as the spec has it.
         preprocessing: what its training data were standardized with, and the names of its classes.
         noise: variance of the Gaussian likelihood; 1 for classification.
@@ -54,7 +54,7 @@ class Model:
 def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessing, noise: float) -> bytes:
     """The content of `model.safetensors`: weights by the keys of `net.state_dict()`, and all else as JSON.
 
-    Paths that are switched off have no weights in it, and are named.
+    Pruned paths have no weights in it, and are named.
 
     Args:
         net: the learned network.
@@ -62,14 +62,16 @@ def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessi
         preprocessing: of its data.
         noise: variance of the Gaussian likelihood.
     """
-    off = [f"{name}.{path}" for name, layer in net.layers() for path in sorted(layer.off)]
+    pruned = [f"{name}.{path}" for name, layer in net.layers() for path in sorted(layer.pruned)]
     state = net.state_dict()
-    kept = {key: _plain(value) for key, value in state.items() if not key.startswith(tuple(f"{one}." for one in off))}
+    kept = {
+        key: _plain(value) for key, value in state.items() if not key.startswith(tuple(f"{one}." for one in pruned))
+    }
     told = {
         "schema": SCHEMA,
         "graph": _content(graph),
         "shapes": {key: list(value.shape) for key, value in kept.items()},
-        "off": off,
+        "pruned": pruned,
         "preprocessing": preprocessing.record(),
         "noise": noise,
     }
@@ -77,7 +79,7 @@ def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessi
 
 
 def weights_of(path: Path) -> dict[str, Tensor]:
-    """Every parameter tensor in a file that `model_bytes` wrote, by key; zeros for paths that are switched off.
+    """Every parameter tensor in a file that `model_bytes` wrote, by key; zeros for paths that were pruned.
 
     Raises:
         RunError: the file is missing or damaged.
@@ -111,7 +113,7 @@ def read_model(path: Path) -> Model:
     try:
         own = from_json(told["graph"])
         net = lowering.compile(own)
-        for one in told["off"]:
+        for one in told["pruned"]:
             layer, name = one.split(".", 1)
             net.remove(layer, name)
         net.load_state_dict(weights)

@@ -61,7 +61,7 @@ def _layer(record: Layer, trainer: Trainer, laplace: Laplace) -> dict[str, Any]:
     effective = laplace.effective_parameters()
     names = [candidate.name for candidate in record.candidates]
     shares = path_shares(record.name, names, effective)
-    off = dict(trainer.net.layers())[record.name].off
+    pruned = dict(trainer.net.layers())[record.name].pruned
     bias = f"{record.name}.bias"
     left_out = record.name not in dict(trainer.net.active())
     chosen = None if left_out else max(names, key=lambda name: shares[name])
@@ -72,7 +72,7 @@ def _layer(record: Layer, trainer: Trainer, laplace: Laplace) -> dict[str, Any]:
         "candidates": [
             {"kind": candidate.name, "parameters": candidate.parameters}
             | _candidate(f"{record.name}.{candidate.name}", candidate, laplace, effective)
-            | {"relative": shares[candidate.name], "off": candidate.name in off}
+            | {"relative": shares[candidate.name], "pruned": candidate.name in pruned}
             for candidate in record.candidates
         ],
         "bias": {

@@ -137,7 +137,7 @@ class Structure:
             if self.is_due:
                 started = time.perf_counter()
                 laplace, pruned = self.evidence_step()
-                found = self._record(laplace, [*found.get("switched_off", ()), *pruned])
+                found = self._record(laplace, [*found.get("pruned", ()), *pruned])
                 seconds += time.perf_counter() - started
 
         return self.trainer.train_epoch(after_step), found, seconds
@@ -155,7 +155,7 @@ class Structure:
             "effective": laplace.effective_parameters(),
             "shares": layer_shares(self.trainer.facts, laplace.effective_parameters()),
             "noise": self.trainer.noise,
-            "switched_off": pruned,
+            "pruned": pruned,
         }
 
     def evidence_step(self) -> tuple[Laplace, list[str]]:

@@ -176,7 +176,7 @@ class Trainer:
 
     def prune(self, layer: str, path: str) -> None:
         """Leave a path, or with it a residual block, out of network, optimiser and priors from now on."""
-        for key in self.net.switch_off(layer, path):
+        for key in self.net.prune(layer, path):
             self.parameters[key].grad = None
             self.precisions.pop(key, None)
 
@@ -198,7 +198,7 @@ class Trainer:
             "precisions": dict(self.precisions),
             "noise": self.noise,
             "step_size": self.step_size,
-            "pruned": [f"{name}.{path}" for name, layer in self.net.layers() for path in sorted(layer.off)],
+            "pruned": [f"{name}.{path}" for name, layer in self.net.layers() for path in sorted(layer.pruned)],
         }
 
     def restore(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
@@ -209,7 +209,7 @@ class Trainer:
         """
         for key in state["pruned"]:
             layer, path = key.split(".", 1)
-            if path not in dict(self.net.layers())[layer].off:
+            if path not in dict(self.net.layers())[layer].pruned:
                 self.prune(layer, path)
         for key, parameter in self.parameters.items():
             parameter.data.copy_(tensors[f"parameter/{key}"])

@@ -303,9 +303,9 @@ def test_sampled_columns_converge_to_all_columns(sampled, likelihood, name):
     assert sum(last for _, last in errors.values()) < 0.3 * sum(first for first, _ in errors.values())
 
 
-def test_a_switched_off_path_has_no_curvature():
+def test_a_pruned_path_has_no_curvature():
     nodes, net = network("mixed")
-    dict(net.layers())["l2"].switch_off("F-FC")
+    dict(net.layers())["l2"].prune("F-FC")
     found = exact(net, images(nodes, 2)).ggn.blocks
     assert found.keys() == net.tensors().keys() - {"l2.F-FC.w1", "l2.F-FC.w2"}
 

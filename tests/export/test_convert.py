@@ -73,7 +73,7 @@ def test_paths_that_are_off_are_left_out() -> None:
     chain = Chain(2, 6, 6).layer(FFC, candidate("CONV"), channels=3, stride=2).flatten().layer(FC, channels=5)
     net = lowering.build(tuple(chain.nodes), 0)
     layers = dict(net.layers())
-    layers["l1"].switch_off("F-FC")
+    layers["l1"].prune("F-FC")
     records = [node for node in chain.nodes if isinstance(node, Layer)]
     x = torch.randn(4, 2, 6, 6, generator=torch.Generator().manual_seed(1))
     plain = plain_network(net, records)

@@ -329,7 +329,7 @@ def test_a_relaxed_layer_is_strict_only_where_its_breaking_path_is_zero(name, gr
         assert_follows_shifts(layer, x, stride)
     with pytest.raises(AssertionError, match="largest difference"):
         assert_follows_group(layer, x, group)
-    layer.switch_off(name)
+    layer.prune(name)
     assert_follows_shifts(layer, x, stride)
     assert_follows_group(layer, x, group)
 

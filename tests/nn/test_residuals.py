@@ -143,7 +143,7 @@ def network() -> nn.Network:
 def remove(net: nn.Network, *layers: str) -> None:
     for layer in layers:
         for path in list(dict(net.layers())[layer].paths):
-            net.switch_off(layer, path)
+            net.prune(layer, path)
 
 
 def never_there(net: nn.Network, *removed: str) -> nn.Network:
@@ -177,13 +177,13 @@ def test_a_block_without_its_last_layer_was_never_there(layers: tuple[str, ...],
 
 def test_a_block_leaves_with_the_last_path_of_its_last_layer() -> None:
     net, x = network(), noise(2, NESTED.nodes[0].out_shape)
-    assert net.switch_off("l3", "F-FC") == ["l3.F-FC.w1", "l3.F-FC.w2"]
+    assert net.prune("l3", "F-FC") == ["l3.F-FC.w1", "l3.F-FC.w2"]
     assert "l2" in dict(net.active())
-    gone = net.switch_off("l3", "CONV")
+    gone = net.prune("l3", "CONV")
     assert set(gone) == {key for key in net.tensors() if key.startswith(("l2.", "l3."))}
     assert all(not net.tensors()[key].requires_grad and not net.tensors()[key].any() for key in gone)
     assert not {"l2", "l3", "residual-1"} & dict(net.active()).keys()
-    assert dict(net.layers())["l2"].off == {"F-FC", "CONV"}
+    assert dict(net.layers())["l2"].pruned == {"F-FC", "CONV"}
     uses: dict[str, nn.Use] = {}
     net(x, uses)
     assert uses.keys() == net.tensors().keys() - set(gone)

@@ -52,7 +52,7 @@ def test_a_mixed_network_is_strict_once_the_other_path_is_zero():
     net, x = group_network(GROUP["full"], FFC), noise(3, 2, 8, 8)
     for _, layer in net.layers():
         if "F-FC" in layer.paths:
-            layer.switch_off("F-FC")
+            layer.prune("F-FC")
     for quarters in range(4):
         assert_invariant(net, x, shifted(moved(x, (quarters, 0)), 1, 3), 1e-9)
 
@@ -109,7 +109,7 @@ def test_an_output_does_not_depend_on_the_rest_of_its_batch():
 
 def test_a_layer_whose_paths_are_all_off_gives_its_bias():
     layer = nn.RelaxedLayer({"CONV": Conv(2, 3, 3)}, channels=3, stride=2)
-    layer.switch_off("CONV")
+    layer.prune("CONV")
     layer.bias.data = torch.tensor([1.0, 2.0, 3.0])
     assert_same(
         layer(torch.ones(4, 2, 6, 6)).detach(), torch.tensor([1.0, 2.0, 3.0]).view(1, 3, 1, 1).expand(4, 3, 3, 3)
@@ -118,8 +118,8 @@ def test_a_layer_whose_paths_are_all_off_gives_its_bias():
 
 def test_switching_off_freezes_and_clears_a_path_for_good():
     layer = nn.RelaxedLayer({"CONV": Conv(2, 3, 3), "F-FC": FactoredFullyConnected((2, 4, 4), (3, 4, 4))}, 3)
-    layer.switch_off("F-FC")
-    assert layer.off == {"F-FC"}
+    layer.prune("F-FC")
+    assert layer.pruned == {"F-FC"}
     assert all(not p.requires_grad and float(p.abs().max()) == 0 for p in layer.paths["F-FC"].parameters())
     with pytest.raises(KeyError, match="GCONV"):
-        layer.switch_off("GCONV")
+        layer.prune("GCONV")

@@ -79,10 +79,9 @@ def test_shares_are_those_of_the_evidence_steps(searched: Path) -> None:
     assert [trace.content["y"][-1] for trace in first.traces] == [recorded["F-FC"], recorded["CONV"]]
 
 
-@pytest.mark.parametrize("key", ["pruned", "switched_off"])
-def test_a_pruned_candidate_is_marked_where_it_was(searched: Path, key: str) -> None:
+def test_a_pruned_candidate_is_marked_where_it_was(searched: Path) -> None:
     run = one(searched)
-    records = [{**record, key: ["l1.F-FC"]} if record["epoch"] == 2 else record for record in run.records]
+    records = [{**record, "pruned": ["l1.F-FC"]} if record["epoch"] == 2 else record for record in run.records]
     first, second = section(single(attrs.evolve(run, records=records)), "Which candidate each layer wants").charts
     assert [mark["text"] for mark in first.layout["annotations"]] == ["F-FC pruned"]
     assert first.layout["shapes"][0]["x0"] == 2

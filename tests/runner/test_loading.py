@@ -92,10 +92,10 @@ def test_the_network_can_be_trained_on(run, small):
 
 
 def pruned(small, monkeypatch, out):
-    """A run that has switched a path off."""
+    """A run that has pruned a path."""
 
     def idle(self, effective):
-        if "F-FC" in dict(self.trainer.net.layers())["l1"].off:
+        if "F-FC" in dict(self.trainer.net.layers())["l1"].pruned:
             return []
         self.trainer.prune("l1", "F-FC")
         return ["l1.F-FC"]
@@ -105,7 +105,7 @@ def pruned(small, monkeypatch, out):
     return symdsl.load_run(out, device="cpu")
 
 
-def test_paths_that_were_switched_off_are_not_in_it(small, tmp_path, monkeypatch):
+def test_paths_that_were_pruned_are_not_in_it(small, tmp_path, monkeypatch):
     run = pruned(small, monkeypatch, tmp_path / "run")
     assert list(dict(run.network.layers())["l1"].paths) == ["CONV"]
     assert not [key for key in run.network.state_dict() if key.startswith("l1.F-FC")]
@@ -126,7 +126,7 @@ def test_the_file_says_how_the_network_is_built(small, tmp_path, monkeypatch):
     run = pruned(small, monkeypatch, tmp_path / "run")
     with safe_open(run.folder / "model.safetensors", framework="pt") as file:
         told = json.loads(file.metadata()["symdsl"])
-    assert told["off"] == ["l1.F-FC"]
+    assert told["pruned"] == ["l1.F-FC"]
     assert told["shapes"]["h1.FC.w"] == [3, 1, 12, 1]
     assert told["preprocessing"]["standardize"]["std"][0] > 0
     assert "span" not in json.dumps(told)

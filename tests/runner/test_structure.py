@@ -43,7 +43,7 @@ def test_a_path_without_effective_parameters_is_pruned_after_some_evidence_steps
     assert found == [[]] * (_PATIENCE - 1) + [["l1.F-FC"]]
     assert notes == ["l1.F-FC is pruned in epoch 1"]
     assert "l1.F-FC.w1" not in one.trainer.precisions
-    assert dict(one.trainer.net.layers())["l1"].off == {"F-FC"}
+    assert dict(one.trainer.net.layers())["l1"].pruned == {"F-FC"}
     assert all(not key.startswith("l1.F-FC") for key in one.evidence_step()[0].effective_parameters())
 
 
@@ -54,7 +54,7 @@ def test_a_pruned_path_stays_pruned_when_a_state_is_taken_up(small):
     other = structure(small())
     other.trainer.restore(one.trainer.state(), one.trainer.tensors())
     other.restore(one.state())
-    assert dict(other.trainer.net.layers())["l1"].off == {"F-FC"}
+    assert dict(other.trainer.net.layers())["l1"].pruned == {"F-FC"}
     x = one.trainer.train.x
     assert torch.equal(other.trainer.net(x), one.trainer.net(x))
     assert other.state() == one.state()
@@ -130,7 +130,7 @@ def test_a_removed_block_has_neither_a_chosen_nor_a_kept_candidate():
     content = describe_run(one.trainer, load(spec), laplace_at(one.trainer, FINAL))
     layers = {layer["name"]: layer for layer in content["layers"]}
     assert [(layers[name]["chosen"], layers[name]["kept"]) for name in ("l2", "l3")] == [(None, [])] * 2
-    assert all(candidate["off"] for name in ("l2", "l3") for candidate in layers[name]["candidates"])
+    assert all(candidate["pruned"] for name in ("l2", "l3") for candidate in layers[name]["candidates"])
     assert layers["l4"]["chosen"] == "CONV"
     assert spec.pruned({name: set(layer["kept"]) for name, layer in layers.items()}).count("residual") == 1
 
