@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from symdsl.runner import load_run, search, search_seeds
     from symdsl.spec import Spec, load, parse
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Callback",
