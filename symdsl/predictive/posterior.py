@@ -1,9 +1,9 @@
 """The Laplace approximation of the posterior of some parameter tensors, and the predictive of the linearised network.
 
-A tensor's block of the Gauss-Newton matrix is the Kronecker product of `G = mean over examples and uses of g g^T` and
-`A = sum over examples and uses of a a^T` (KFAC-expand). With their eigenvectors, the covariance of the outputs under
-N(theta, (G (x) A / noise + precision)^-1) follows for every example from its own derivatives, the predictive of a
-generalised linear model (Immer et al. 2021, "Improving predictions of Bayesian neural nets via local linearization").
+A tensor's block of the Gauss-Newton matrix is the Kronecker product of the factors G and A of `symdsl.evidence.kfac`
+(expand). With their eigenvectors, the covariance of the outputs under N(theta, (G (x) A / noise + precision)^-1)
+follows for every example from its own derivatives, the predictive of a generalised linear model (Immer et al. 2021,
+"Improving predictions of Bayesian neural nets via local linearization").
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from symdsl.data import Examples
+from symdsl.evidence.kfac import KfacAccumulator
 from symdsl.evidence.loss import Categorical, Likelihood
-from symdsl.nn import BIAS, Network
-from symdsl.predictive.weight_uses import WeightUse, weight_uses
+from symdsl.evidence.weight_use import BatchUse
+from symdsl.nn import BIAS, Network, RelaxedLayer, Use
 
 DRAWS = 512
 """Logits drawn for each example, the same standard normal numbers for all."""
@@ -32,6 +33,9 @@ MOST_LEFT_OUT = 1000
 PARTS = ("read", "given", "read_values", "given_values")
 """The tensors of a `TensorPosterior`."""
 
+_EXAMPLES = 512
+"""Examples at a time, at most."""
+
 _NUMBERS = 1 << 24
 """Numbers that the derivatives of a batch may take."""
 
@@ -42,9 +46,9 @@ class TensorPosterior:
 
     Attributes:
         read: eigenvectors of A in columns, `[block, in, in]`.
-        given: eigenvectors of G in columns, `[block, out, out]`.
+        given: eigenvectors of G, which all blocks share, in columns, `[1, out, out]`.
         read_values: eigenvalues of A, `[block, in]`.
-        given_values: eigenvalues of G, `[block, out]`.
+        given_values: eigenvalues of G, `[1, out]`.
         precision: of the prior of every entry.
     """
 
@@ -66,10 +70,10 @@ class TensorPosterior:
         moved = {name: getattr(self, name).to(device) for name in PARTS}
         return attrs.evolve(self, **moved)
 
-    def covariance(self, use: WeightUse, noise: float) -> Tensor:
-        """Its part of the covariance of the outputs of a batch, `[n, output, output]`."""
-        a = use.inputs.to(self.read) @ self.read
-        g = use.gradients.to(self.given) @ self.given
+    def covariance(self, inputs: Tensor, gradients: Tensor, noise: float) -> Tensor:
+        """Its part of the covariance of the outputs of a batch, `[n, output, output]`; arguments as `derivatives`."""
+        a = inputs.to(self.read) @ self.read
+        g = gradients.to(self.given) @ self.given
         products = self.given_values[:, :, None] * self.read_values[:, None]
         scaled = torch.einsum("nkbro,nbri->nkboi", g, a) * (products / noise + self.precision).rsqrt()
         flat = scaled.flatten(2)
@@ -179,8 +183,8 @@ class Posterior:
         return attrs.evolve(self, temperature=TEMPERATURES[scores.index(min(scores))])
 
     def _of_batch(self, net: Network, x: Tensor) -> tuple[Tensor, Tensor]:
-        mean, uses = weight_uses(net, x.to(net.device), self.tensors)
-        parts = [tensor.covariance(uses[key], self.noise) for key, tensor in self.tensors.items()]
+        mean, found = derivatives(net, x, self.tensors)
+        parts = [tensor.covariance(*found[key], self.noise) for key, tensor in self.tensors.items()]
         return mean.double(), torch.stack(parts).sum(0)
 
 
@@ -201,20 +205,22 @@ def fit(
         likelihood: of the targets.
         precisions: of the priors, by key of `net.tensors()`.
         noise: variance of the Gaussian likelihood.
-
-    Raises:
-        RunError: a tensor is of a kind that has no such posterior.
     """
-    a: dict[str, Tensor] = {}
-    g: dict[str, Tensor] = {}
-    for part in examples.x.split(_batch(net, examples.x, precisions)):
-        outputs, uses = weight_uses(net, part.to(net.device), precisions)
-        columns = torch.stack(list(likelihood.columns(outputs.double())), 2)
-        for key, use in uses.items():
-            _add(a, key, _moment(use.inputs.double()))
-            given = torch.einsum("nkbro,nkc->ncbro", use.gradients.double(), columns).transpose(1, 2)
-            _add(g, key, _moment(given.flatten(2, 3)) / (len(examples) * given.shape[3]))
-    return Posterior({key: TensorPosterior.of(a[key], g[key], precisions[key]) for key in a}, likelihood, noise)
+    factors = KfacAccumulator("expand")
+    for part in examples.x.split(_EXAMPLES):
+        outputs, uses = _recorded(net, part, precisions)
+        with torch.no_grad():
+            factors.add_inputs(uses)
+        for column in likelihood.columns(outputs.detach()):
+            pulled = _pulled(outputs, column, uses)
+            with torch.no_grad():
+                factors.add_gradients(uses, pulled)
+    blocks = factors.ggn().blocks
+    tensors = {
+        key: TensorPosterior.of(block.right.double(), block.left.double(), precisions[key])
+        for key, block in blocks.items()
+    }
+    return Posterior(tensors, likelihood, noise)
 
 
 def fit_last_layer(
@@ -226,11 +232,49 @@ def fit_last_layer(
 
 
 def last_layer(net: Network) -> Iterator[str]:
-    """Keys of the parameter tensors of the last layer."""
-    name, layer = list(net.layers())[-1]
+    """Keys of the parameter tensors of the last layer that is in use."""
+    name, layer = [(name, stage) for name, stage in net.active() if isinstance(stage, RelaxedLayer)][-1]
     for path_name, path in layer.active():
         yield from (f"{name}.{path_name}.{tensor}" for tensor, _ in path.named_parameters())
     yield f"{name}.{BIAS}"
+
+
+def derivatives(net: Network, x: Tensor, keys: Iterable[str]) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor]]]:
+    """The outputs of a batch, `[n, output]`, and how they depend on parameter tensors.
+
+    Every tensor is blocks W_block `[out, in]`, used R times per example (`symdsl.evidence.weight_use`). The derivative
+    of an output in W_block is `sum_R gradient input^T`.
+
+    Args:
+        net: the network; one pass forward and a pass backward for each output.
+        x: `[n, channel, row, column]`.
+        keys: of `net.tensors()`.
+
+    Returns:
+        The outputs, and for each key the inputs `[n, block, R, in]` and gradients `[n, output, block, R, out]`.
+    """
+    outputs, uses = _recorded(net, x, keys)
+    gradients: dict[str, list[Tensor]] = {key: [] for key in uses}
+    for unit in torch.eye(outputs.shape[1], dtype=outputs.dtype, device=outputs.device):
+        for key, pulled in _pulled(outputs, unit.expand_as(outputs), uses).items():
+            gradients[key].append(torch.cat([*uses[key].gradients(pulled)]).detach())
+    found = {key: (torch.cat([*use.inputs()]).detach(), torch.stack(gradients[key], 1)) for key, use in uses.items()}
+    return outputs.detach(), found
+
+
+def _recorded(net: Network, x: Tensor, keys: Iterable[str]) -> tuple[Tensor, dict[str, BatchUse]]:
+    """The outputs of a batch, float64, and how it uses some tensors."""
+    recorded: dict[str, Use] = {}
+    outputs = net(x.to(net.device), recorded).double()
+    return outputs, {key: BatchUse.of(recorded[key]) for key in keys}
+
+
+def _pulled(outputs: Tensor, column: Tensor, uses: Mapping[str, BatchUse]) -> dict[str, Tensor]:
+    """Gradients in what every tensor writes, of a column of gradients in the outputs."""
+    written = {id(one.use.output): one.use.output for one in uses.values()}
+    found = torch.autograd.grad(outputs, list(written.values()), column, retain_graph=True)
+    by_output = dict(zip(written, found, strict=True))
+    return {key: by_output[id(one.use.output)] for key, one in uses.items()}
 
 
 @torch.no_grad()
@@ -271,19 +315,9 @@ def _without_itself(
     return mean + (wider @ gradient.unsqueeze(2)).squeeze(2), wider
 
 
-def _moment(rows: Tensor) -> Tensor:
-    """sum over n and R of r r^T, `[n, block, R, side] -> [block, side, side]`."""
-    flat = rows.transpose(0, 1).flatten(1, 2)
-    total: Tensor = flat.mT @ flat
-    return total
-
-
-def _add(sums: dict[str, Tensor], key: str, term: Tensor) -> None:
-    sums[key] = sums[key] + term if key in sums else term
-
-
-@torch.no_grad()
 def _batch(net: Network, x: Tensor, keys: Iterable[str]) -> int:
     """How many examples' derivatives are formed at a time."""
-    tensors, outputs = net.tensors(), len(net(x[:1].to(net.device))[0])
-    return max(1, min(512, _NUMBERS // (outputs * max(tensors[key].numel() for key in keys))))
+    outputs, found = derivatives(net, x[:1], keys)
+    sizes = {key: net.tensors()[key].numel() * outputs.shape[1] for key in found}
+    numbers = max(a.numel() + g.numel() + sizes[key] for key, (a, g) in found.items())
+    return max(1, min(_EXAMPLES, _NUMBERS // numbers))

@@ -167,6 +167,6 @@ def metrics_text(metrics: Mapping[str, Any]) -> str:
 
 
 def _parts(seconds: Mapping[str, float]) -> str:
-    """What of a run's time went into loading and evidence."""
-    shown = [(name, seconds[name]) for name in ("loading", "evidence") if name in seconds]
+    """What of a run's time went into anything but training."""
+    shown = [(name, seconds[name]) for name in ("loading", "evidence", "posterior") if name in seconds]
     return ", ".join(f"{name} {number_text(value)} s" for name, value in shown)

@@ -72,7 +72,7 @@ class Run:
             Probabilities of the classes; for a regression means and standard deviations in the units of the data.
 
         Raises:
-            RunError: `x` is not of the network's shape, or the run has no posterior.
+            RunError: `x` is not of the network's shape, or the posterior's file is missing or damaged.
         """
         wanted = (self.model.data.channels, self.model.data.height, self.model.data.width)
         if x.ndim != 4 or tuple(x.shape[1:]) != wanted:
@@ -83,11 +83,11 @@ class Run:
         """The posterior of the last layer's weights.
 
         Raises:
-            RunError: the run has none, because its last layer is of a kind without one.
+            RunError: its file is missing or damaged.
         """
         path = self.folder / POSTERIOR
         if not path.exists():
-            raise RunError(f"{path}: the run has no posterior to predict with; `--map` predicts without")
+            raise RunError(f"{path}: is missing; `--map` predicts without the uncertainty of weights")
         RunFolder.view(self.folder).refuse_damaged(POSTERIOR)
         return read_posterior(path, LIKELIHOODS[self.model.data.task]).to(self.network.device)
 

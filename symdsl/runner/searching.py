@@ -20,8 +20,9 @@ from symdsl import data as data_room
 from symdsl import lowering, render, runs
 from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError
+from symdsl.evidence import Laplace
 from symdsl.graph import content_hash, to_json
-from symdsl.predictive import fit_last_layer, posterior_bytes
+from symdsl.predictive import Posterior, fit_last_layer, posterior_bytes
 from symdsl.progress import Callbacks
 from symdsl.runner.advice import diagnosis
 from symdsl.runner.device import describe, resolve_device
@@ -45,6 +46,9 @@ PICTURES: tuple[render.Format, ...] = ("dot", "svg", "png")
 
 _SAVING_SHARE = 0.05
 """Checkpoints may take this share of the time; a network that takes long to save is saved less often."""
+
+_PHASES = {"loading": 0.0, "training": 0.0, "evidence": 0.0, "posterior": 0.0}
+"""Seconds of each phase before it has begun."""
 
 _PATIENCE = 5
 """Epochs after which a network should do better than guess; a tenth of them, if the run is long."""
@@ -178,7 +182,7 @@ class _Run:
     ) -> None:
         self.spec, self.dataset, self.device = spec, dataset, device
         self.folder, self.objective, self.callbacks = folder, objective, callbacks
-        self.seconds = {"loading": loading, "training": 0.0, "evidence": 0.0}
+        self.seconds = _PHASES | {"loading": loading}
         self._losses: list[float] = []
         self.retried = False
         self._saved_at, self._saving_took = 0.0, 0.0
@@ -244,7 +248,7 @@ class _Run:
             self.structure.restore(state["structure"])
         except (SafetensorError, KeyError, RuntimeError) as error:
             raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
-        self.seconds, self.retried = {"loading": 0.0} | state["seconds"], state["retried"]
+        self.seconds, self.retried = _PHASES | state["seconds"], state["retried"]
         self.folder.truncate_metrics(self.trainer.epoch)
 
     def finish(self) -> Result:
@@ -254,8 +258,12 @@ class _Run:
                 self._epoch()
             except NumericalError as error:
                 self._retry(error)
-        content = self._result()
-        self._write_result(content)
+        with self._timed("evidence"):
+            laplace = final_laplace(self.trainer)
+        with self._timed("posterior"):
+            posterior = self._posterior()
+        content = self._result(laplace)
+        self._write_result(content, posterior)
         self.callbacks.on_finish(content)
         return Result(content, self.folder.path, self.spec)
 
@@ -327,9 +335,7 @@ class _Run:
         self._saved_at = time.perf_counter()
         self._saving_took = self._saved_at - started
 
-    def _result(self) -> dict[str, Any]:
-        with self._timed("evidence"):
-            laplace = final_laplace(self.trainer)
+    def _result(self, laplace: Laplace) -> dict[str, Any]:
         head = {
             "schema": runs.SCHEMA,
             "spec": self.folder.read_info()["spec"],  # a run may be resumed from its own spec.sym
@@ -346,13 +352,13 @@ class _Run:
         outputs = outputs_of(self.trainer.net, self.dataset.test.x)
         return predictions_of(outputs, self.dataset.test, self.dataset.preprocessing).to_bytes()
 
-    def _write_result(self, content: dict[str, Any]) -> None:
+    def _write_result(self, content: dict[str, Any], posterior: Posterior) -> None:
         trainer, graph = self.trainer, self.spec.graph()
         model = model_bytes(trainer.net, graph, self.dataset.preprocessing, trainer.noise)
         self.folder.write_bytes(WEIGHTS, model)
         self.folder.write_bytes(PREDICTIONS, self._predictions())
-        self.folder.seal(WEIGHTS, PREDICTIONS)
-        self._write_posterior()
+        self.folder.write_bytes(POSTERIOR, posterior_bytes(posterior))
+        self.folder.seal(WEIGHTS, PREDICTIONS, POSTERIOR)
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
         self.folder.write_text("learned.sym", self.spec.pruned(kept))
         self.folder.write_json("result.json", content)
@@ -360,12 +366,7 @@ class _Run:
             self.folder.write_bytes(f"architecture.{form}", render.architecture(graph, content, form))
         self.folder.set_status("finished", datetime.now(UTC))
 
-    def _write_posterior(self) -> None:
+    def _posterior(self) -> Posterior:
         one = self.trainer
-        try:
-            found = fit_last_layer(one.net, one.train, one.likelihood, one.precisions, noise=one.noise)
-        except RunError as error:
-            self.callbacks.on_note(str(error))
-            return
-        self.folder.write_bytes(POSTERIOR, posterior_bytes(found))
-        self.folder.seal(POSTERIOR)
+        one.net.eval()
+        return fit_last_layer(one.net, one.train, one.likelihood, one.precisions, noise=one.noise)

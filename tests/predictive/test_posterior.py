@@ -12,15 +12,21 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from oracles.comparison import assert_same
-from oracles.records import Chain, candidate
+from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
 from symdsl.data import Examples
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
 from symdsl.nn import Network
-from symdsl.predictive import Posterior, fit, fit_last_layer, last_layer, posterior_bytes, read_posterior
-from symdsl.predictive.posterior import TEMPERATURES, TensorPosterior, _without_itself, mean_softmax
-from symdsl.predictive.weight_uses import weight_uses
+from symdsl.predictive import (
+    Posterior,
+    fit,
+    fit_last_layer,
+    last_layer,
+    posterior_bytes,
+    read_posterior,
+)
+from symdsl.predictive.posterior import TEMPERATURES, TensorPosterior, _without_itself, derivatives, mean_softmax
 
 FC, CONV, FFC = candidate("FC"), candidate("CONV"), candidate("F-FC")
 OWN = ("l1.FC.w", "l1.bias", "l2.FC.w", "l2.bias")
@@ -81,7 +87,15 @@ def test_outputs_are_distributed_as_in_laplace_torch(task: str, subset: str) -> 
 
 def chains() -> list[Chain]:
     mixed = Chain(2, 4, 6).layer(FFC, CONV, channels=3, stride=2, activations=("tanh",)).flatten()
-    return [mixed.layer(FC, channels=4), Chain(2, 4, 4).layer(CONV, FFC, channels=3).pool("mean").flatten()]
+    groups = [candidate("GCONV", factor=factor) for factor in ("full", "pointwise", "separable", "depthwise")]
+    lifted = Chain(2, 4, 4).lift("p4").layer(*groups, candidate("F-GFC"), channels=2, activations=("tanh",))
+    bases = [sparse(name, anchors="learned", on="lengthscale") for name in ("S-FC", "S-CONV")]
+    return [
+        mixed.layer(FC, channels=4),
+        Chain(2, 4, 4).layer(CONV, FFC, channels=3).pool("mean").flatten(),
+        lifted.layer(sparse("S-GFC"), sparse("S-GCONV"), channels=2).project("mean").pool("mean").flatten(),
+        Chain(2, 4, 4).layer(*bases, channels=2, stride=2).pool("mean").flatten(),
+    ]
 
 
 @pytest.mark.parametrize("chain", chains())
@@ -89,22 +103,23 @@ def test_derivatives_in_every_weight_are_those_of_autograd(chain: Chain) -> None
     net = lowering.build(tuple(chain.nodes), 0).double()
     shape = chain.nodes[0].out_shape
     x, keys = noise(3, 2, shape.height, shape.width), list(net.tensors())
-    outputs, uses = weight_uses(net, x, keys)
+    outputs, found = derivatives(net, x, keys)
     assert_same(outputs, net(x).detach())
     for key, parameter in net.tensors().items():
-        a, g = uses[key].inputs, uses[key].gradients
-        found = torch.einsum("nkbro,nbri->nkboi", g, a).square().sum((2, 3, 4))
+        a, g = found[key]
+        in_blocks = torch.einsum("nkbro,nbri->nkboi", g, a).square().sum((2, 3, 4))
         for example in range(len(x)):
             for output in range(outputs.shape[1]):
                 (expected,) = torch.autograd.grad(net(x[example : example + 1])[0, output], parameter)
-                assert_same(found[example, output], expected.square().sum(), 1e-9)
+                assert_same(in_blocks[example, output], expected.square().sum(), 1e-9)
 
 
-def test_a_kind_without_such_a_form_is_named() -> None:
-    chain = Chain(2, 4, 4).lift("p4").layer(candidate("GCONV"), channels=3).project("mean").pool("mean").flatten()
-    net = lowering.build(tuple(chain.nodes), 0).double()
-    with pytest.raises(RunError, match=r"`l1\.GCONV-full\.w` has no calibrated predictive"):
-        weight_uses(net, noise(2, 2, 4, 4), ["l1.GCONV-full.w"])
+def test_the_last_layer_is_the_last_one_in_use() -> None:
+    chain = Chain(2, 4, 4).layer(CONV, channels=3).residual(((CONV,), 3))
+    net = lowering.build(tuple(chain.pool("mean").flatten().nodes), 0).double()
+    assert set(last_layer(net)) == {"l2.CONV.w", "l2.bias"}
+    net.prune("l2", "CONV")
+    assert set(last_layer(net)) == {"l1.CONV.w", "l1.bias"}
 
 
 def linear() -> tuple[Network, Tensor, Tensor]:

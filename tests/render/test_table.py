@@ -69,13 +69,13 @@ def test_a_regression_ends_with_its_own_scores():
         "train": measured,
         "test": measured | {"r2": None},
         "noise_std": 3.25,
-        "wall_s": {"total": 3.0, "loading": 1.0, "training": 1.5, "evidence": 0.5},
+        "wall_s": {"total": 3.25, "loading": 1.0, "training": 1.5, "evidence": 0.5, "posterior": 0.25},
     }
     assert lines(result_table(found))[-4:] == [
         "test: RMSE 3.142, R² –, NLL 2.5 nats",
         "train: RMSE 3.142, R² 0.9877, NLL 2.5 nats, negative log evidence per example 0.5 nats",
         "noise: standard deviation 3.25",
-        "laplace, seed 7, 2 epochs on cpu in 3 s (loading 1 s, evidence 0.5 s)",
+        "laplace, seed 7, 2 epochs on cpu in 3.25 s (loading 1 s, evidence 0.5 s, posterior 0.25 s)",
     ]
 
 

@@ -162,17 +162,17 @@ def test_a_regression_predicts_means_and_deviations(tmp_path, monkeypatch):
     assert plain.nll(dataset.test.y) == pytest.approx(result["test"]["nll"], rel=1e-4)
 
 
-def test_a_last_layer_without_a_posterior_is_told(small, tmp_path):
-    head = "lift p4\n  layer l3: GCONV(3) -> classes\n  project mean\n  pool mean\n  flatten\n"
+def test_a_last_layer_of_any_kind_has_a_posterior(small, tmp_path):
+    head = "lift p4\n  layer l3: GCONV(3) + F-GFC -> classes\n  project mean\n  pool mean\n  flatten\n"
     text = small().text().replace("flatten\n", head).replace("  layer h1: FC -> classes\n", "")
-    listening = Listening()
-    runner.search(parse(text), device="cpu", out=tmp_path / "run", callbacks=[listening])
-    assert any("`l3.GCONV.w` has no calibrated predictive" in note for note in listening.notes)
+    runner.search(parse(text), device="cpu", out=tmp_path / "run")
     run = symdsl.load_run(tmp_path / "run", device="cpu")
-    x = torch.zeros(2, 1, 4, 4)
-    assert run.predict(x, calibrated=False).probabilities.shape == (2, 3)
-    with pytest.raises(RunError, match="has no posterior to predict with; `--map` predicts without"):
-        run.predict(x)
+    assert {"l3.GCONV.w", "l3.F-GFC.w1", "l3.bias"} <= run.posterior().tensors.keys()
+    found = run.predict(torch.randn(2, 1, 4, 4)).probabilities
+    assert_same(found.sum(1), torch.ones(2).double())
+    (run.folder / "posterior.safetensors").unlink()
+    with pytest.raises(RunError, match="is missing; `--map` predicts without"):
+        run.predict(torch.randn(2, 1, 4, 4))
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "posterior.safetensors"])
