@@ -1,9 +1,11 @@
-"""The documents: what they link to is there."""
+"""The documents: what they link to is there, and how a spec travels is what happens."""
 
 from __future__ import annotations
 
+import doctest
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,3 +40,16 @@ def test_there_are_links_to_follow() -> None:
     followed = [link for document in DOCUMENTS for link in links(document)]
     assert len(followed) > 40
     assert any(anchor for _, anchor in followed)
+
+
+def test_how_it_works_is_how_it_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    names: dict[str, Any] = {}
+    attempted = 0
+    for block in re.findall(r"^```pycon\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+        test = doctest.DocTestParser().get_doctest(block, names, "how-it-works", "docs/how-it-works.md", 0)
+        found = doctest.DocTestRunner().run(test, clear_globs=False)
+        assert found.failed == 0
+        attempted, names = attempted + found.attempted, test.globs
+    assert attempted > 15

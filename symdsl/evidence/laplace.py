@@ -19,6 +19,8 @@ from symdsl.nn import Network
 if TYPE_CHECKING:
     from symdsl.data import Examples
 
+__all__ = ["Laplace", "fit"]
+
 CURVATURES: dict[str, Curvature] = {
     "kfac-expand": lambda gradients, generator: KfacAccumulator("expand"),
     "kfac-reduce": lambda gradients, generator: KfacAccumulator("reduce"),
