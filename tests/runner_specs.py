@@ -57,6 +57,7 @@ def trainer(spec: Spec, dataset: Dataset | None = None) -> Trainer:
 def structure(spec: Spec, dataset: Dataset | None = None, notes: list[str] | None = None) -> Structure:
     """The same with the evidence steps; what a user is told goes to `notes`."""
     net = lowering.compile(spec, 0)
-    start = begin(net, spec.facts)
-    one = Trainer(net, spec.facts, dataset or data.load(spec), 0, start.precisions)
+    loaded = dataset or data.load(spec)
+    start = begin(net, spec.facts, len(loaded.train))
+    one = Trainer(net, spec.facts, loaded, 0, start.precisions)
     return Structure(one, start.learned, [].append if notes is None else notes.append)

@@ -298,7 +298,7 @@ class Search:
     """
 
     objective: Objective
-    start: Literal["relaxed", "symmetric"]
+    start: Literal["relaxed", "symmetric"] | None
     epochs: int
     burnin: int
     every: int | None

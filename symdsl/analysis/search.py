@@ -36,6 +36,7 @@ def _known(setting: ast.Setting, scope: Scope) -> bool:
 def _search(bound: dict[str, Any]) -> Search:
     special = {
         "objective": _objective(cast(Bound, bound["objective"])),
+        "start": bound.get("start"),
         "every": bound.get("every"),
         "optimizer": Optimizer("adam", **_arguments(bound["optimizer"])),
         "prior_optimizer": Mackay(**_arguments(bound["prior_optimizer"])),

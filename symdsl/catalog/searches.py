@@ -76,9 +76,9 @@ SEARCH = Signature(
         Parameter(
             "start",
             Choice(("relaxed", "symmetric")),
-            "relaxed",
+            None,
             "how candidates start that break what another one keeps: `relaxed`, at a tenth of their scale, or "
-            "`symmetric`, with their output side at zero",
+            "`symmetric`, with their output side at zero; left out: `symmetric` from 16,385 training examples on",
         ),
         Parameter("epochs", Whole(1, _LARGEST), 60, "passes over the training data"),
         Parameter("burnin", Whole(0, _LARGEST), 0, "epochs before the first evidence step"),

@@ -188,7 +188,7 @@ class _Run:
         self._saved_at, self._saving_took = 0.0, 0.0
         seed = spec.facts.search.seed
         net = lowering.compile(spec, seed).to(device)
-        start = begin(net, spec.facts) if objective == "laplace" else stated_start(spec.facts)
+        start = begin(net, spec.facts, len(dataset.train)) if objective == "laplace" else stated_start(spec.facts)
         self.trainer = Trainer(net, spec.facts, dataset, seed, start.precisions)
         self.structure = Structure(self.trainer, start.learned, self.callbacks.on_note)
 

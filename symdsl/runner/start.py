@@ -11,6 +11,9 @@ from symdsl.analysis.facts import Candidate, Facts, Layer, Prior
 from symdsl.analysis.symmetry import breaks
 from symdsl.nn import Network, Path
 
+FEW_EXAMPLES = 1 << 14
+"""Up to so many training examples a search starts relaxed and takes all tensors together, unless the spec says how."""
+
 BREAKING_PRECISION = 3.0
 """Precision from which the prior of a symmetry-breaking candidate is learned, unless the spec gives one."""
 
@@ -42,19 +45,22 @@ def stated_start(facts: Facts) -> Start:
     )
 
 
-def begin(net: Network, facts: Facts) -> Start:
+def begin(net: Network, facts: Facts, examples: int) -> Start:
     """Return the priors that a search starts from, and set the weights of a symmetric start.
 
     Every candidate that breaks a symmetry which another of its layer keeps starts near the limit in which it does not.
     Relaxed: its weights are at a tenth of their scale, which is how the network was built. Symmetric: the tensor on its
     output side is zero, so that the network has the symmetry at first, and the other tensors of the product keep their
     scale by fixed priors. Then the gradient in the tensor that is zero tells from the first step on whether the data
-    ask for the candidate; with all tensors of the product small it would vanish (as in LoRA, Hu et al. 2022).
+    ask for the candidate; with all tensors of the product small it would vanish (as in LoRA, Hu et al. 2022). A network
+    that can fit all of a few examples by its symmetric candidates alone would never ask: few examples start relaxed.
 
     Args:
         net: the network with its initial weights; a symmetric start changes them.
         facts: the checked spec.
+        examples: training examples, which decide how to start where the spec does not.
     """
+    kind = facts.search.start or ("relaxed" if examples <= FEW_EXAMPLES else "symmetric")
     start = stated_start(facts)
     precisions, learned = dict(start.precisions), set(start.learned)
     for layer, candidate in _breaking(facts):
@@ -62,7 +68,7 @@ def begin(net: Network, facts: Facts) -> Start:
         for tensor in candidate.tensors:
             if tensor.prior.learned and not tensor.prior.stated:
                 precisions[f"{place}.{tensor.name}"] = BREAKING_PRECISION
-        if facts.search.start == "symmetric":
+        if kind == "symmetric":
             for key, precision in _silence(net, place).items():
                 if key in learned:
                     precisions[key] = precision

@@ -15,11 +15,8 @@ from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, laplace_of, parse_fisher
 from symdsl.evidence.prior_updates import mackay_step
 from symdsl.graph.cost import evidence_interval
-from symdsl.runner.start import layer_records
+from symdsl.runner.start import FEW_EXAMPLES, layer_records
 from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
-
-FEW_EXAMPLES = 1 << 14
-"""Up to so many training examples all tensors are taken together, beyond a block for each by Kronecker factors."""
 
 PRUNED_SHARE = 1e-4
 """A path whose relative effective number stays below this is pruned."""

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from symdsl import lowering
-from symdsl.runner.start import BREAKING_PRECISION, begin, stated_start
+from symdsl.runner.start import BREAKING_PRECISION, FEW_EXAMPLES, begin, stated_start
 from symdsl.spec import parse
 
 STARTS = """
@@ -38,10 +38,10 @@ network n {
 """
 
 
-def started(text: str, **search: object):
+def started(text: str, examples: int = 1, **search: object):
     spec = parse(text, {f"search.{key}": value for key, value in search.items()})
     net = lowering.compile(spec, 0)
-    return net, begin(net, spec.facts), spec
+    return net, begin(net, spec.facts, examples), spec
 
 
 def test_only_candidates_that_break_what_another_keeps_start_near_their_limit():
@@ -50,6 +50,15 @@ def test_only_candidates_that_break_what_another_keeps_start_near_their_limit():
     assert near == {"l1.F-FC.w1", "l1.F-FC.w2", "l2.F-FC.w2", "l2.CONV.w"}
     assert start.precisions["l2.F-FC.w1"] == 5
     assert start.learned == stated_start(spec.facts).learned
+
+
+@pytest.mark.parametrize(("examples", "start"), [(FEW_EXAMPLES, "relaxed"), (FEW_EXAMPLES + 1, "symmetric")])
+def test_the_number_of_examples_decides_how_to_start_where_the_spec_does_not(examples: int, start: str):
+    net, priors, _ = started(STARTS, examples)
+    same, expected, _ = started(STARTS, 1, start=start)
+    assert priors == expected
+    assert all(torch.equal(value, same.tensors()[key]) for key, value in net.tensors().items())
+    assert bool(net.tensors()["l1.F-FC.w1"].any()) == (start == "relaxed")
 
 
 def test_a_relaxed_start_leaves_the_weights_as_they_were_drawn():
