@@ -264,7 +264,7 @@ def test_letters_that_mean_something_elsewhere_match_themselves() -> None:
 
 DEFAULT = Search(
     objective=Objective(None, Fisher("mc", 1)),
-    start="relaxed",
+    start=None,
     epochs=60,
     burnin=0,
     every=None,
