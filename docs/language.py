@@ -14,7 +14,7 @@ from symdsl.analysis.expressions import FUNCTIONS
 from symdsl.analysis.names import LIMITS
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.networks import ACTIVATIONS, INPUTS, NORMAL, REDUCTIONS
+from symdsl.catalog.networks import ACTIVATIONS, AFFINE, INPUTS, NORMAL, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import REQUIRED, Parameter, Signature, Variant
 from symdsl.diagnostics import SpecError, listing, render_text
@@ -25,7 +25,7 @@ from symdsl.spec import parse
 
 FILE = Path(__file__).with_suffix(".md")
 
-_ITEMS = ("input", "lift", "layer", "use", "repeat", "residual", "project", "pool", "flatten")
+_ITEMS = ("input", "lift", "layer", "use", "repeat", "residual", "average", "project", "pool", "flatten")
 _EXAMPLE = re.compile(r"^```sym( wrong)?\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 _TABLE = re.compile(r"(<!-- begin (\w+) -->\n)(.*?)(?=<!-- end -->)", re.DOTALL)
 
@@ -77,6 +77,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "sources": lambda: _called(source.signature for source in SOURCES.values()),
     "transforms": lambda: _called(transform.signature for transform in TRANSFORMS.values()),
     "kinds": lambda: _called(call_signature(kind) for kind in KINDS.built_in.values()),
+    "affine": lambda: _called([AFFINE]),
     "normal": lambda: _called([NORMAL]),
     "image": lambda: _called(INPUTS.values()),
     "search": lambda: _table(

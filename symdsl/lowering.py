@@ -115,6 +115,10 @@ def _stages(
                 yield f"{node.name}:activation", nn.Activation(node.activations)
         case facts.Join():
             yield node.name, nn.Join(ends[node.since])
+        case facts.Average():
+            yield node.name, nn.Average(dict(node.ranges), node.samples, node.fixed)
+        case facts.Mean():
+            yield node.name, nn.Mean(node.since)
         case facts.Lift():
             yield node.name, nn.Lift(node.out_shape.order)
         case facts.Project():

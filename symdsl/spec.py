@@ -62,12 +62,13 @@ class Spec:
     def _repr_markdown_(self) -> str:
         return f"```sym\n{self.text()}```\n"
 
-    def pruned(self, keep: Mapping[str, set[str]]) -> str:
-        """The text of the same spec with some candidates only.
+    def pruned(self, keep: Mapping[str, set[str]], ranges: Mapping[str, float] | None = None) -> str:
+        """The text of the same spec with some candidates only, and with averages that begin with other ranges.
 
         Args:
             keep: names of the candidates to keep by name of the layer; layers not named keep all. A residual block
                 whose last layer keeps none is left out.
+            ranges: by `average.generator`; those not named stay.
 
         Raises:
             ValueError: if a layer or candidate of that name does not exist, or none would be left in a layer that
@@ -76,7 +77,7 @@ class Spec:
         from symdsl.analysis.pruning import pruned_program
         from symdsl.language.printer import print_program
 
-        return print_program(pruned_program(self.program, self.facts, keep))
+        return print_program(pruned_program(self.program, self.facts, keep, ranges or {}))
 
 
 def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spec:

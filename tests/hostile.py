@@ -55,6 +55,10 @@ TEXTS: Mapping[str, tuple[Callable[[], str], str]] = {
     "repeat 4,000 deep": (lambda: framed(_nested("repeat [1] as i {\n", "", "}\n", 4_000)), "E105"),
     "repeat 60 deep": (lambda: framed(_nested("repeat [1] as i {\n", "", "}\n", 60)), "E105"),
     "residual 60 deep": (lambda: framed(_nested("residual {\n", "layer: FC -> 1\n", "}\n", 60)), "E105"),
+    "average 60 deep": (
+        lambda: framed(_nested("average affine(rotation = 5) {\n", "layer: CONV(3) -> 1\n", "}\n", 60)),
+        "E105",
+    ),
     "braces that never close": (lambda: framed("repeat [1] as i {\n" * 4_000), "E105"),
     "blocks in blocks, 3,000 deep": (lambda: framed("use b0", _blocks(3000, 1)), "E105"),
     # length

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from strategies import atoms, expressions
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.networks import ACTIVATIONS, NORMAL, REDUCTIONS
+from symdsl.catalog.networks import ACTIVATIONS, AFFINE, NORMAL, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Choice, Parameter, Quoted, Real, Signature, Switch, Type, Variant, Whole
 from symdsl.groups import GROUPS
@@ -134,7 +134,13 @@ def residuals(inner: st.SearchStrategy[ast.Item]) -> st.SearchStrategy[ast.Resid
     return st.builds(ast.Residual, st.lists(inner, max_size=3).map(tuple))
 
 
-items = st.recursive(plain_items, lambda inner: inner | repeats(inner) | residuals(inner), max_leaves=3)
+def averages(inner: st.SearchStrategy[ast.Item]) -> st.SearchStrategy[ast.Average]:
+    return st.builds(ast.Average, calls(AFFINE), st.lists(inner, max_size=3).map(tuple))
+
+
+items = st.recursive(
+    plain_items, lambda inner: inner | repeats(inner) | residuals(inner) | averages(inner), max_leaves=3
+)
 types = st.none() | _word((*PARAMETER_TYPES, "hole"))
 parameters = st.builds(ast.Parameter, _word(GLOBAL), types, st.none() | _wholes | lists | kinds | _odd)
 parameter_lists = st.none() | st.lists(parameters, max_size=3, unique_by=lambda one: one.name.text).map(tuple)

@@ -22,6 +22,7 @@ RESERVED = frozenset(
             "use",
             "repeat",
             "residual",
+            "average",
             "project",
         ),
         *("pool", "flatten", "stride", "as", "true", "false"),
@@ -94,7 +95,11 @@ def residuals(inner: st.SearchStrategy[ast.Item]) -> st.SearchStrategy[ast.Resid
     return st.builds(ast.Residual, st.lists(inner, max_size=2).map(tuple))
 
 
-items = st.recursive(simple_items, lambda inner: repeats(inner) | residuals(inner), max_leaves=3)
+def averages(inner: st.SearchStrategy[ast.Item]) -> st.SearchStrategy[ast.Average]:
+    return st.builds(ast.Average, steps, st.lists(inner, max_size=2).map(tuple))
+
+
+items = st.recursive(simple_items, lambda inner: repeats(inner) | residuals(inner) | averages(inner), max_leaves=3)
 item_lists = st.lists(items, max_size=3).map(tuple)
 patterns = st.builds(
     ast.Pattern,

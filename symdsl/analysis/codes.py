@@ -169,6 +169,17 @@ _TABLE = (
         "network n {\n  input image(1, 8, 8)\n  flatten\n  layer h: FC -> classes\n}",
     ),
     Code(
+        "E212",
+        "an `average` over nothing",
+        "`average affine(...) { ... }` transforms copies of a plain image by ranges that its arguments begin with, and "
+        "takes the mean of what its layers make of them. So it names a range, has a layer, and stands before `lift`: "
+        "on a lifted map a turn would have to move the group elements, too. A line has no rows to turn.",
+        "input image(1, 8, 8)\naverage affine(samples = 7) {\n  flatten\n  layer h1: FC -> 8 |> relu\n}\n"
+        "layer h: FC -> classes",
+        "input image(1, 8, 8)\naverage affine(rotation = 5, samples = 7) {\n  flatten\n  layer h1: FC -> 8 |> relu\n}\n"
+        "layer h: FC -> classes",
+    ),
+    Code(
         "E301",
         "an unknown name",
         "The name is no `let`, no parameter of the network, none of `classes` and `channels`, and no word of "

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import attrs
 
-from symdsl.analysis.facts import Flatten, Input, Join, Lift, Pool, Prior, Project, Shape, Value
+from symdsl.analysis.facts import Average, Flatten, Input, Join, Lift, Mean, Pool, Prior, Project, Shape, Value
 from symdsl.diagnostics import Span
 from symdsl.kinds import Kind, Site, label
 
@@ -65,7 +65,7 @@ def _numbered(names: Sequence[str], index: int) -> str:
     return f"{names[index]} #{before + 1}" if before else names[index]
 
 
-Draft: TypeAlias = Input | Lift | LayerDraft | Join | Project | Pool | Flatten
+Draft: TypeAlias = Input | Lift | LayerDraft | Join | Average | Mean | Project | Pool | Flatten
 
 
 @attrs.frozen

@@ -179,7 +179,37 @@ class Join:
     span: Span
 
 
-Node = Input | Lift | Layer | Join | Project | Pool | Flatten
+@attrs.frozen
+class Average:
+    """Makes transformed copies of a map, on each of which the nodes up to the `Mean` that names this one act.
+
+    Attributes:
+        ranges: by name of a generator, what its part of the transformation is at most, in the units of the language.
+        samples: copies of every example.
+        fixed: whether the search must leave the ranges as they are.
+    """
+
+    name: str
+    in_shape: Shape
+    out_shape: Shape
+    ranges: tuple[tuple[str, float], ...]
+    samples: int
+    fixed: bool
+    span: Span
+
+
+@attrs.frozen
+class Mean:
+    """The mean over the copies that the node `since` made: the end of its body."""
+
+    name: str
+    in_shape: Shape
+    out_shape: Shape
+    since: str
+    span: Span
+
+
+Node = Input | Lift | Layer | Join | Average | Mean | Project | Pool | Flatten
 
 
 @attrs.frozen

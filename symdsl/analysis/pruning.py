@@ -7,8 +7,23 @@ from functools import singledispatch
 
 import attrs
 
+from symdsl.analysis.averages import with_ranges
 from symdsl.analysis.dependencies import names_in, reachable
-from symdsl.analysis.facts import Candidate, Facts, Flatten, Input, Join, Layer, Lift, Node, Pool, Prior, Project
+from symdsl.analysis.facts import (
+    Average,
+    Candidate,
+    Facts,
+    Flatten,
+    Input,
+    Join,
+    Layer,
+    Lift,
+    Mean,
+    Node,
+    Pool,
+    Prior,
+    Project,
+)
 from symdsl.analysis.joins import emptied, without
 from symdsl.analysis.priors import BIAS
 from symdsl.analysis.symmetry import default_init_scale
@@ -17,7 +32,9 @@ from symdsl.kinds import KINDS
 from symdsl.language import ast
 
 
-def pruned_program(program: ast.Program, facts: Facts, keep: Mapping[str, set[str]]) -> ast.Program:
+def pruned_program(
+    program: ast.Program, facts: Facts, keep: Mapping[str, set[str]], ranges: Mapping[str, float]
+) -> ast.Program:
     """A tree that says the same as `facts`, but for the candidates left out.
 
     Args:
@@ -25,13 +42,14 @@ def pruned_program(program: ast.Program, facts: Facts, keep: Mapping[str, set[st
         facts: where the network and its priors are taken from.
         keep: names of the candidates to keep by name of the layer; layers not named keep all. A residual block whose
             last layer keeps none is left out.
+        ranges: of averages, by `average.generator`; those not named stay.
 
     Raises:
         ValueError: if a layer or candidate of that name does not exist, or none would be left in a layer that stays.
     """
     nodes = without(facts.network.nodes, emptied(facts.network.nodes, keep))
     _check_names(facts, nodes, keep)
-    nodes = tuple(_kept(node, keep) for node in nodes)
+    nodes = tuple(with_ranges(_kept(node, keep), ranges) for node in nodes)
     rules = tuple(rule for node in nodes if isinstance(node, Layer) for rule in _rules(node))
     network = ast.Network(ast.Word(facts.network.name), None, _items(nodes))
     others = [one for one in program.statements if isinstance(one, ast.Data | ast.Search)]
@@ -67,13 +85,35 @@ def _kept(node: Node, keep: Mapping[str, set[str]]) -> Node:
 def _items(nodes: Iterable[Node]) -> tuple[ast.Item, ...]:
     """The items that stand for some nodes, those of a residual block in its braces."""
     items: dict[str, ast.Item] = {}
+    begun: dict[str, Average] = {}
     for node in nodes:
         if isinstance(node, Join):
             body = list(items)[list(items).index(node.since) + 1 :]
             items[node.name] = ast.Residual(tuple(items.pop(name) for name in body))
+        elif isinstance(node, Average):
+            begun[node.name] = node
+            items[node.name] = ast.Flatten()
+        elif isinstance(node, Mean):
+            body = list(items)[list(items).index(node.since) + 1 :]
+            inside = tuple(items.pop(name) for name in body)
+            del items[node.since]
+            items[node.name] = ast.Average(_transformation(begun[node.since]), inside)
         else:
             items[node.name] = _item(node)
     return tuple(items.values())
+
+
+def _transformation(node: Average) -> ast.Call:
+    named: dict[str, Value] = {name: _rounded(value) for name, value in node.ranges}
+    named["samples"] = node.samples
+    if node.fixed:
+        named["fixed"] = True
+    return _call("affine", named)
+
+
+def _rounded(value: float) -> int | float:
+    short = float(f"{value:.4g}")
+    return int(short) if short.is_integer() else short
 
 
 @singledispatch

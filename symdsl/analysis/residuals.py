@@ -64,6 +64,9 @@ def _check_end(node: ast.Residual, walker: Walker) -> None:
         case ast.Residual(span=span):
             help = "write a layer behind the inner one"
             _report(span, "the body of a `residual` ends with another `residual`, not with a layer", help, node, walker)
+        case ast.Average(span=span):
+            help = "write a layer behind the `average`"
+            _report(span, "the body of a `residual` ends with an `average`, not with a layer", help, node, walker)
         case ast.Layer(activations=calls):
             for call in calls:
                 if call.name.text in AWAY_FROM_ZERO:

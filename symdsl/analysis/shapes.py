@@ -7,6 +7,7 @@ from functools import singledispatch
 
 import attrs
 
+from symdsl.analysis.averages import average
 from symdsl.analysis.drafts import LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate, unknown_name
 from symdsl.analysis.facts import Data
@@ -91,6 +92,11 @@ _item.register(ast.Layer)(layer)
 @_item.register
 def _(node: ast.Residual, walker: Walker) -> None:
     residual(node, walker, _visit)
+
+
+@_item.register
+def _(node: ast.Average, walker: Walker) -> None:
+    average(node, walker, _visit)
 
 
 @_item.register

@@ -57,7 +57,7 @@ class Walker:
         blocks: what may be used.
         body: what shares names with the next item.
         open: names of the blocks in use here.
-        depth: how many blocks, `repeat`s and `residual`s are open here.
+        depth: how many blocks, `repeat`s, `residual`s and `average`s are open here.
         drafts: those finished.
         shape: of the map behind them; `None` where that is not known.
         vague: whether its channels are not known, but stand at 1.
@@ -99,10 +99,10 @@ class Walker:
         return True
 
     def too_deep(self, span: Span) -> bool:
-        """Whether one more block, `repeat` or `residual` would be too deep inside others, which is then reported."""
+        """Whether one more of what has braces would be too deep inside others, which is then reported."""
         if self.depth < _DEEPEST:
             return False
-        message = f"blocks, `repeat`s and `residual`s are nested more than {_DEEPEST} deep"
+        message = f"blocks, `repeat`s, `residual`s and `average`s are nested more than {_DEEPEST} deep"
         self.scope.collector.report("E105", span, message)
         self.lose()
         return True

@@ -37,6 +37,32 @@ SIGNAL = Signature(
 INPUTS = {one.name: one for one in (IMAGE, SIGNAL)}
 """What a network may read."""
 
+GENERATORS = (
+    Parameter("translate_x", Real(0, 0.5), None, "furthest move along a row, as a fraction of its length"),
+    Parameter("translate_y", Real(0, 0.5), None, "furthest move along a column, as a fraction of its length"),
+    Parameter("rotation", Real(0, 180), None, "largest angle, in degrees"),
+    Parameter("scale_x", Real(0, 2), None, "largest logarithm of the factor along a row"),
+    Parameter("scale_y", Real(0, 2), None, "largest logarithm of the factor along a column"),
+    Parameter(
+        "shear", Real(0, 2), None, "largest logarithm of the factor along one diagonal, and of 1/factor along the other"
+    ),
+)
+"""The one-parameter groups that generate the affine group, each with the bounds of its range."""
+
+AFFINE = Signature(
+    "affine",
+    (
+        *GENERATORS,
+        Parameter("samples", Whole(1, 4096), 31, "transformed copies of each example"),
+        Parameter("fixed", Switch(), False, "whether the search must leave the ranges as they are"),
+    ),
+    "affine transformations, each part drawn evenly between minus and plus its range; parts that are not named stay 0",
+)
+"""What `average` may transform a map by."""
+
+TRANSFORMATIONS = {AFFINE.name: AFFINE}
+"""Every set of transformations that `average` takes."""
+
 _LEAST_PRECISION, _LARGEST_PRECISION = 6.2e-6, 6.5e7
 
 PRECISION = Real(_LEAST_PRECISION, _LARGEST_PRECISION)

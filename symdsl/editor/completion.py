@@ -11,7 +11,7 @@ import attrs
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.analysis.priors import BIAS, matches
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.networks import ACTIVATIONS, INPUTS, NORMAL, REDUCTIONS
+from symdsl.catalog.networks import ACTIVATIONS, INPUTS, NORMAL, REDUCTIONS, TRANSFORMATIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Parameter, Signature, Switch, Type
 from symdsl.editor.cursor import Cursor
@@ -112,7 +112,7 @@ def _item(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 
 def _item_of_residual(cursor: Cursor, reading: Reading) -> Iterator[Item]:
-    return _reserved({"LAYER", "USE", "REPEAT", "RESIDUAL"})
+    return _reserved({"LAYER", "USE", "REPEAT", "RESIDUAL", "AVERAGE"})
 
 
 def _selector(cursor: Cursor, reading: Reading) -> Iterator[Item]:
@@ -202,7 +202,11 @@ def _names(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 def _anything(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     yield from _kinds(cursor, reading)
     yield from _names(cursor, reading)
-    yield from (_callable(one) for one in signatures().values() if one.name not in {*SOURCES, *TRANSFORMS, *INPUTS})
+    yield from (
+        _callable(one)
+        for one in signatures().values()
+        if one.name not in {*SOURCES, *TRANSFORMS, *INPUTS, *TRANSFORMATIONS}
+    )
 
 
 def _prior(cursor: Cursor, reading: Reading) -> Iterator[Item]:
@@ -235,6 +239,7 @@ _ITEM_ROWS = (
     _Row("NETWORK", frozenset({"EQUAL"}), _templates("network")),
     _Row("USE", frozenset({"USE"}), _templates("block")),
     _Row("INPUT", frozenset({"INPUT"}), _table(INPUTS)),
+    _Row("AVERAGE", frozenset({"AVERAGE"}), _table(TRANSFORMATIONS)),
     _Row("LIFT", frozenset({"LIFT"}), _words(_GROUPS, "group")),
     _Row("PROJECT", frozenset({"PROJECT"}), _words(REDUCTIONS, "over the group")),
     _Row("POOL", frozenset({"POOL"}), _words(REDUCTIONS, "over all positions")),

@@ -75,6 +75,8 @@ _WHAT: dict[str, tuple[str, _Title]] = {
     "SEARCH": ("search", _first),
     "PROFILE": ("search", _second),
     "LAYER": ("layer", _path),
-    **dict.fromkeys(("INPUT", "LIFT", "USE", "REPEAT", "RESIDUAL", "PROJECT", "POOL", "FLATTEN"), ("item", _first)),
+    **dict.fromkeys(
+        ("INPUT", "LIFT", "USE", "REPEAT", "RESIDUAL", "AVERAGE", "PROJECT", "POOL", "FLATTEN"), ("item", _first)
+    ),
 }
 """By the word an entry begins with: what it is, and which of its tokens name it."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.networks import INPUTS, NORMAL
+from symdsl.catalog.networks import INPUTS, NORMAL, TRANSFORMATIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import (
     Choice,
@@ -41,6 +41,7 @@ KEYWORDS = {
     "use": "`use block(arguments) as name` puts the items of a block here, and `name/` before the names of its layers.",
     "repeat": "`repeat [...] as name { ... }` writes its items once for every value.",
     "residual": "`residual { ... }` adds what its layers make of the map to the map itself: y = x + body(x).",
+    "average": "`average affine(rotation = 5) { ... }` is the mean of what its items make of moved copies of the map.",
     "project": "`project max` or `project mean` reduces over the group: what follows is invariant to it.",
     "pool": "`pool max` or `pool mean` reduces over all positions: what follows is invariant to translations.",
     "flatten": "`flatten` turns a map into a vector, for `FC` heads.",
@@ -73,7 +74,7 @@ def signatures() -> dict[str, Signature]:
     listed = [
         *(call_signature(kind) for kind in kinds().values()),
         *(one.signature for table in (SOURCES, TRANSFORMS) for one in table.values()),
-        *(*INPUTS.values(), NORMAL),
+        *(*INPUTS.values(), *TRANSFORMATIONS.values(), NORMAL),
         *_options(SEARCH),
     ]
     return {one.name: one for one in reversed(listed)}

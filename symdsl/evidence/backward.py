@@ -104,6 +104,8 @@ def estimate(
 ) -> Estimate:
     """Estimates the Gauss-Newton matrix of a network at its present parameters, which are left as they are.
 
+    Averages take the transformations of the evaluation, in whatever mode the network is.
+
     Args:
         net: the network.
         x: inputs `[N, channel, row, column]`; a batch at a time goes to the network's device.
@@ -118,6 +120,8 @@ def estimate(
         TypeError: it is not known how a parameter tensor is used, or its path did not record its use.
     """
     loss, width = torch.zeros((), dtype=torch.float64, device=net.device), 0
+    training = net.training
+    net.eval()
     accumulator: Accumulator | None = None
     for inputs, targets in zip(x.split(batch), y.split(batch), strict=True):
         recorded: dict[str, Use] = {}
@@ -135,6 +139,7 @@ def estimate(
             by_output = dict(zip(written, pulled, strict=True))
             with torch.no_grad():
                 accumulator.add_gradients(uses, {key: by_output[id(use.output)] for key, use in recorded.items()})
+    net.train(training)
     if accumulator is None:
         raise ValueError("no examples to estimate the curvature from")
     return Estimate(accumulator.ggn(), float(loss), len(x), width)

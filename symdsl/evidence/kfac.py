@@ -168,7 +168,7 @@ class KfacAccumulator:
         """See `Accumulator.add_inputs`."""
         for key, use in uses.items():
             _add(self._input, key, self._input_factor(use))
-        self._examples += next(len(use.use.inputs) for use in uses.values())
+        self._examples += next(use.examples for use in uses.values())
 
     def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
         """See `Accumulator.add_gradients`."""

@@ -6,6 +6,8 @@ A parameter tensor is a matrix `W_block` `[out, in]` for each of its blocks, and
     inputs      a    [n, block, R, in]
     gradients   g    [n, block, R, out]
 
+Inside an `average` every example is a run of S copies, each of which uses the tensor: R counts the uses of them all.
+
 The Kronecker factors (`symdsl.evidence.kfac`), the gradients of single examples, `sum_r g_r a_r^T`, and their sketches
 (`symdsl.evidence.joint`) are computed from these two alone. A kind only says how to bring what its path reads, and the
 gradients in what it writes, into the format.
@@ -34,11 +36,13 @@ class WeightUse:
         inputs: `(path, read) -> [n, block, R, in]`, of what the path recorded as read.
         gradients: `(path, read, gradients) -> [n, block, R, out]`, of the gradients in what it recorded as written.
         input_moment: `(path, read) -> [block, in, in]`: `sum_{n, r} a a^T`, where that is cheaper than from `inputs`.
+        summed: whether the gradients of an example are those of a single use, whatever its copies.
     """
 
     inputs: Callable[[Any, Tensor], Tensor]
     gradients: Callable[[Any, Tensor, Tensor], Tensor]
     input_moment: Callable[[Any, Tensor], Tensor] | None = None
+    summed: bool = False
 
     @classmethod
     def exact(cls, per_example_gradients: Callable[[Any, Tensor, Tensor], Tensor]) -> WeightUse:
@@ -50,6 +54,7 @@ class WeightUse:
         return cls(
             inputs=lambda path, read: read.new_ones(len(read), 1, 1, 1),
             gradients=lambda path, read, gradients: per_example_gradients(path, read, gradients)[:, None, None],
+            summed=True,
         )
 
 
@@ -75,30 +80,42 @@ class BatchUse:
         return cls(use, weight_use_of(use.owner, use.tensor))
 
     @property
+    def examples(self) -> int:
+        """How many there are."""
+        return len(self.use.inputs) // self.use.copies
+
+    @property
     def size(self) -> int:
         """Parameters of the tensor."""
         return self.use.owner.get_parameter(self.use.tensor).numel()
 
     def inputs(self) -> Iterator[Tensor]:
         """`[n, block, R, in]`."""
-        return _in_parts(self._inputs, self.use.inputs)
+        return _in_parts(self._inputs, self.use.copies, self.use.inputs)
 
     def gradients(self, gradients: Tensor) -> Iterator[Tensor]:
         """`[n, block, R, out]`, of the gradients in the recorded output."""
-        return _in_parts(self._gradients, self.use.inputs, gradients)
+        return _in_parts(self._gradients, self.use.copies, self.use.inputs, gradients)
 
     def pairs(self, gradients: Tensor, held: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """g and a together, with so many more numbers held of each example."""
-        numbers = self._inputs(self.use.inputs[:1]).numel() + held
-        parts = (maps.split(max(1, _NUMBERS // numbers)) for maps in (self.use.inputs, gradients))
+        copies = self.use.copies
+        numbers = self._inputs(self.use.inputs[:copies]).numel() + held
+        parts = (maps.split(copies * max(1, _NUMBERS // numbers)) for maps in (self.use.inputs, gradients))
         for read, given in zip(*parts, strict=True):
             yield self._gradients(read, given), self._inputs(read)
 
     def _inputs(self, read: Tensor) -> Tensor:
-        return self.weight.inputs(self.use.owner, read)
+        found = self.weight.inputs(self.use.owner, read)
+        return found[:: self.use.copies] if self.weight.summed else self._by_example(found)
 
     def _gradients(self, read: Tensor, gradients: Tensor) -> Tensor:
-        return self.weight.gradients(self.use.owner, read, gradients) * self.use.scale
+        found = self.weight.gradients(self.use.owner, read, gradients) * self.use.scale
+        return found.unflatten(0, (-1, self.use.copies)).sum(1) if self.weight.summed else self._by_example(found)
+
+    def _by_example(self, found: Tensor) -> Tensor:
+        """The uses of all copies of an example as uses of it: `[n S, block, R, side] -> [n, block, S R, side]`."""
+        return found.unflatten(0, (-1, self.use.copies)).transpose(1, 2).flatten(2, 3) if self.use.copies > 1 else found
 
 
 def per_example_gradients(g: Tensor, a: Tensor) -> Tensor:
@@ -106,10 +123,10 @@ def per_example_gradients(g: Tensor, a: Tensor) -> Tensor:
     return (g.mT * a if a.shape[2] == 1 else g.mT @ a).flatten(1)
 
 
-def _in_parts(form: Callable[..., Tensor], *maps: Tensor) -> Iterator[Tensor]:
-    """`form` of the maps, of some examples at a time."""
-    numbers = form(*(one[:1] for one in maps)).numel()
-    yield from map(form, *(one.split(max(1, _NUMBERS // numbers)) for one in maps))
+def _in_parts(form: Callable[..., Tensor], copies: int, *maps: Tensor) -> Iterator[Tensor]:
+    """`form` of the maps, of some examples at a time, each so many rows."""
+    numbers = form(*(one[:copies] for one in maps)).numel()
+    yield from map(form, *(one.split(copies * max(1, _NUMBERS // numbers)) for one in maps))
 
 
 def _bias_gradients(layer: RelaxedLayer, read: Tensor, gradients: Tensor) -> Tensor:

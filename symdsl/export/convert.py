@@ -16,7 +16,8 @@ from symdsl.diagnostics import RunError
 from symdsl.export import plain
 from symdsl.kinds.dense.module import FactoredFullyConnected
 from symdsl.kinds.sparse.module import SparseFullyConnected
-from symdsl.nn import Network, Path, RelaxedLayer
+from symdsl.nn import Average, Mean, Network, Path, RelaxedLayer
+from symdsl.nn.average import kernel
 from symdsl.nn.network import Activation
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
@@ -48,7 +49,7 @@ def plain_network(net: Network, records: Iterable[Layer]) -> nn.Sequential:
     Raises:
         RunError: a path of an installed package keeps a symmetry in a way that cannot be written out.
     """
-    wide = copy.deepcopy(net).double()
+    wide = copy.deepcopy(net).double().eval()
     by_name = {one.name: one for one in records}
     stages: OrderedDict[str, nn.Module] = OrderedDict()
     for name, stage in wide.stages.items():
@@ -56,9 +57,29 @@ def plain_network(net: Network, records: Iterable[Layer]) -> nn.Sequential:
             stages[name] = _layer(stage, by_name[name])
         elif isinstance(stage, Activation):
             stages.update(_activations(name, stage))
+        elif isinstance(stage, Average):
+            stages[name] = _copies(wide, stage)
+        elif isinstance(stage, Mean):
+            stages[f"{stage.since}_mean"] = plain.Mean(wide.average(stage.since).samples)
         else:
             stages[name] = stage
     return nn.Sequential(OrderedDict(**stages, outputs=nn.Flatten())).float().eval()
+
+
+@torch.no_grad()
+def _copies(net: Network, stage: Average) -> plain.Copies:
+    """The transformations of the evaluation on maps of the size that the stage reads."""
+    assert net.reads is not None, "a network of a spec knows its input"
+    sizes: list[torch.Size] = []
+    hook = stage.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0].shape))
+    net(torch.zeros(1, *net.reads, dtype=torch.float64))
+    hook.remove()
+    height, width = sizes[0][2:]
+    found = plain.Copies(stage.samples, height, width).double()
+    shape = [stage.samples, 1, height, width]
+    found.grid.copy_(functional.affine_grid(stage.matrices(height, width), shape, align_corners=False))
+    found.kernel.copy_(kernel(found.kernel))
+    return found
 
 
 def _activations(name: str, stage: Activation) -> Iterator[tuple[str, nn.Module]]:

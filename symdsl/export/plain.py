@@ -95,3 +95,45 @@ class Factored(nn.Module):
         """The arguments."""
         out_channels, channels, positions = self.inner.shape
         return f"{channels}, {positions}, {out_channels}, {self.outer.shape[2]}, {self.out_shape}"
+
+
+class Copies(nn.Module):
+    """Every map blurred a little and moved in so many ways, one after the other: `[n copies, channel, row, column]`."""
+
+    grid: Tensor
+    kernel: Tensor
+
+    def __init__(self, copies: int, height: int, width: int) -> None:
+        super().__init__()
+        self.register_buffer("kernel", torch.zeros(1, 1, 3, 3))
+        self.register_buffer("grid", torch.zeros(copies, height, width, 2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Resamples; what moves in continues the edge."""
+        copies, height, width, _ = self.grid.shape
+        wide = functional.pad(x.reshape(-1, 1, height, width), (1, 1, 1, 1), mode="replicate")
+        smooth = functional.conv2d(wide, self.kernel).reshape(1, -1, height, width).expand(copies, -1, -1, -1)
+        y = functional.grid_sample(smooth, self.grid, mode="bilinear", padding_mode="border", align_corners=False)
+        by_map = y.reshape(copies, -1, x.shape[1], height, width).transpose(0, 1)
+        return by_map.reshape(-1, x.shape[1], height, width)
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        copies, height, width, _ = self.grid.shape
+        return f"{copies}, {height}, {width}"
+
+
+class Mean(nn.Module):
+    """The mean over the copies of every example."""
+
+    def __init__(self, copies: int) -> None:
+        super().__init__()
+        self.copies = copies
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Averages."""
+        return x.reshape(-1, self.copies, *x.shape[1:]).mean(1)
+
+    def extra_repr(self) -> str:
+        """The argument."""
+        return f"{self.copies}"

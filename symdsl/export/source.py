@@ -89,7 +89,7 @@ def model_source(
 
 
 _CLASSES = (
-    *(plain.Sum, plain.Convolution, plain.FullyConnected, plain.Factored),
+    *(plain.Sum, plain.Convolution, plain.FullyConnected, plain.Factored, plain.Copies, plain.Mean),
     *(maps.Lift, maps.Project, maps.Pool, maps.Flatten),
 )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from symdsl.analysis.averages import copies
 from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node, ParameterTensor
 from symdsl.graph.build import chain, layers
 
@@ -45,7 +46,8 @@ def parameters(graph: nx.DiGraph[str]) -> int:
 
 def multiply_adds(graph: nx.DiGraph[str]) -> int:
     """Multiply-adds of one example's forward pass through all candidates."""
-    return sum(candidate.multiply_adds for layer in layers(graph) for candidate in layer.candidates)
+    times = copies(chain(graph))
+    return sum(times[layer.name] * one.multiply_adds for layer in layers(graph) for one in layer.candidates)
 
 
 def bias_tensor(layer: Layer) -> ParameterTensor:
@@ -89,9 +91,10 @@ def memory(graph: nx.DiGraph[str], batch: int) -> Memory:
     """
     if batch < 1:
         raise ValueError(f"`batch` (={batch}) must be at least 1")
+    times = copies(chain(graph))
     return Memory(
         parameters=FLOAT32_BYTES * parameters(graph),
-        activations=FLOAT32_BYTES * batch * sum(map(_kept_numbers, chain(graph))),
+        activations=FLOAT32_BYTES * batch * sum(times[node.name] * _kept_numbers(node) for node in chain(graph)),
         curvature=sum(map(layer_curvature_bytes, layers(graph))),
     )
 

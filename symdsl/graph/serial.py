@@ -34,6 +34,8 @@ _RECORDS: dict[str, type] = {
         facts.Lift,
         facts.Layer,
         facts.Join,
+        facts.Average,
+        facts.Mean,
         facts.Project,
         facts.Pool,
         facts.Flatten,

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from symdsl.analysis.facts import Candidate, FactorSize, Join, Layer, Node, ParameterTensor, Shape
+from symdsl.analysis.averages import averages, insensitive_to
+from symdsl.analysis.facts import Average, Candidate, FactorSize, Join, Layer, Node, ParameterTensor, Shape
 from symdsl.analysis.joins import joins
 from symdsl.graph import cost
 from symdsl.graph.build import chain, layers
@@ -39,6 +40,7 @@ def summary_json(graph: nx.DiGraph[str], batch: int) -> dict[str, Any]:
         "preserves": _preserves(graph),
         "layers": [_layer(layer) for layer in layers(graph)],
         "residuals": [_residual(join, body) for join, body in joins(chain(graph))],
+        "averages": [_average(begin, body) for begin, body in averages(chain(graph))],
         "totals": {"batch": batch, **{f"{name}_bytes": size for name, size in attrs.asdict(memory).items()}},
     }
 
@@ -57,6 +59,19 @@ def _residual(join: Join, body: tuple[Node, ...]) -> dict[str, Any]:
     """A residual block: its name, what it reads, and the layers of its body."""
     inside = [node.name for node in body if isinstance(node, Layer)]
     return {"name": join.name, "reads": join.since, "shape": _shape(join.out_shape), "layers": inside}
+
+
+def _average(begin: Average, body: tuple[Node, ...]) -> dict[str, Any]:
+    """An average: its name, the ranges it starts with, what it is roughly invariant to there, and its layers."""
+    return {
+        "name": begin.name,
+        "shape": _shape(begin.out_shape),
+        "samples": begin.samples,
+        "fixed": begin.fixed,
+        "ranges": dict(begin.ranges),
+        "insensitive_to": insensitive_to(begin),
+        "layers": [node.name for node in body if isinstance(node, Layer)],
+    }
 
 
 def _layer(layer: Layer) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from symdsl.analysis.facts import Flatten, Layer, Lift, Node
+from symdsl.analysis.facts import Average, Flatten, Layer, Lift, Node
 from symdsl.analysis.symmetry import followed
 from symdsl.graph.build import chain
 from symdsl.groups import GROUPS, TRIVIAL, Group
@@ -111,11 +111,20 @@ def _breaks(node: Node, alive: Movements) -> bool:
     match node:
         case Flatten():
             return bool(alive)
+        case Average():
+            return not followed(alive) <= followed(_turned(node).movements)
         case Lift():
             return not followed(alive) <= followed((TRANSLATIONS, *_acting(node).movements))
         case Layer():
             return not any(followed(alive) <= followed(candidate.preserves) for candidate in node.candidates)
     return False
+
+
+def _turned(node: Average) -> Group:
+    """What the transformations as a set commute with: turns and flips if they are rotations, which come in pairs."""
+    shape = node.out_shape
+    alone = tuple(name for name, _ in node.ranges) == ("rotation",)
+    return GROUPS["p4m" if alone else TRIVIAL].on(shape.height, shape.width)
 
 
 def _acting(node: Lift) -> Group:
@@ -129,6 +138,8 @@ def _reason(node: Node, movement: str, beside: Movements) -> str:
             return _apart(node)
         case Lift():
             return f"the {node.in_shape.height}x{node.in_shape.width} map of `{node.name}` is not square"
+        case Average():
+            return f"`{node.name}` transforms the map"
         case Layer() if any(followed([movement]) <= followed(one.preserves) for one in node.candidates):
             return f"no candidate of `{node.name}` follows them beside {_and(beside)}"
     return f"no candidate of `{node.name}` follows them"

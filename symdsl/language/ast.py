@@ -220,6 +220,16 @@ class Residual:
 
 
 @attrs.frozen
+class Average:
+    """`average affine(...) { items }`: the mean of what the items make of transformed copies of the map."""
+
+    transformation: Call
+    items: tuple[Item, ...]
+    span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+    brace: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
+
+
+@attrs.frozen
 class Project:
     """`project max|mean`."""
 
@@ -242,7 +252,7 @@ class Flatten:
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
 
 
-Item: TypeAlias = Input | Lift | Layer | Use | Repeat | Residual | Project | Pool | Flatten | Unread
+Item: TypeAlias = Input | Lift | Layer | Use | Repeat | Residual | Average | Project | Pool | Flatten | Unread
 
 
 @attrs.frozen

@@ -20,7 +20,7 @@ _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 _EXPRESSIONS = (ast.Number, ast.Text, ast.Flag, ast.Call, ast.List, ast.Tuple, ast.Negative, ast.Binary, ast.Unread)
 _ITEMS = (
-    *(ast.Input, ast.Lift, ast.Layer, ast.Use, ast.Repeat, ast.Residual),
+    *(ast.Input, ast.Lift, ast.Layer, ast.Use, ast.Repeat, ast.Residual, ast.Average),
     *(ast.Project, ast.Pool, ast.Flatten, ast.Unread),
 )
 
@@ -235,6 +235,9 @@ class _Builder:
 
     def residual(self, children: list[Any]) -> ast.Residual:
         return ast.Residual(*self._braced(children, *_ITEMS))
+
+    def average(self, children: list[Any]) -> ast.Average:
+        return ast.Average(children[1], *self._braced(children, *_ITEMS))
 
     def names(self, children: list[Any]) -> _Names:
         words = tuple(self._word(child) for child in children if child.type == "NAME")

@@ -19,6 +19,7 @@ _AFTER = {
     "INPUT": "`image(channels, height, width)` or `signal(channels, length)`",
     "LAYER": "`:` and the kinds the layer may take",
     "RESIDUAL": "`{`",
+    "AVERAGE": "`affine(...)`, with a range to begin with for each transformation",
     "AS": "a name, or several in parentheses",
     "PRIOR": "`{`",
     "SEARCH": "`{`",

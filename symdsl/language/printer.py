@@ -34,7 +34,9 @@ Line: TypeAlias = (
 )
 """What has no braces."""
 
-Braced: TypeAlias = ast.Block | ast.Network | ast.Priors | ast.Search | ast.Profile | ast.Repeat | ast.Residual
+Braced: TypeAlias = (
+    ast.Block | ast.Network | ast.Priors | ast.Search | ast.Profile | ast.Repeat | ast.Residual | ast.Average
+)
 """What has braces."""
 
 _COMPARISON, _SUM, _PRODUCT, _UNARY = range(1, 5)
@@ -88,7 +90,7 @@ def head_lines(node: Braced, room: int = WIDTH) -> list[str]:
 def inside_of(node: Braced) -> tuple[Line | Braced, ...]:
     """What stands between the braces."""
     match node:
-        case ast.Block() | ast.Network() | ast.Repeat() | ast.Residual():
+        case ast.Block() | ast.Network() | ast.Repeat() | ast.Residual() | ast.Average():
             return node.items
         case ast.Priors(rules=rules):
             return rules
@@ -181,6 +183,8 @@ def _head(node: Braced) -> str:
             return f"repeat {expression(values)} as {f'({listed}{single})' if unpack else listed} {{"
         case ast.Residual():
             return "residual {"
+        case ast.Average(transformation):
+            return f"average {expression(transformation)} {{"
         case ast.Priors():
             return "prior {"
         case ast.Search():

@@ -15,7 +15,7 @@ from symdsl.language.blots import is_note, likely
 from symdsl.language.spans import token_span
 
 STATEMENTS = frozenset({"LET", "IMPORT", "DATA", "BLOCK", "NETWORK", "PRIOR", "SEARCH", "PROFILE"})
-ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "USE", "REPEAT", "RESIDUAL", "PROJECT", "POOL", "FLATTEN"})
+ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "USE", "REPEAT", "RESIDUAL", "AVERAGE", "PROJECT", "POOL", "FLATTEN"})
 FRESH_STARTS = STATEMENTS | ITEMS | {"RBRACE"}
 """Terminals that stand where something begins or ends, wherever on a line that is."""
 KEYWORDS = STATEMENTS | ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}

@@ -1,5 +1,6 @@
 """Layers and networks of paths; knows no kind, no spec and no curvature."""
 
+from symdsl.nn.average import Average, Mean
 from symdsl.nn.circular import Sides, circular_conv, circular_pad, pair
 from symdsl.nn.initial import Moments, moments, normal_parameter
 from symdsl.nn.maps import Flatten, Lift, Pool, Project
@@ -10,9 +11,11 @@ from symdsl.nn.relaxed import BIAS, RelaxedLayer, Use
 __all__ = [
     "BIAS",
     "Activation",
+    "Average",
     "Flatten",
     "Join",
     "Lift",
+    "Mean",
     "Moments",
     "Network",
     "Path",

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from symdsl.nn.activations import ACTIVATIONS, HOMOGENEOUS
+from symdsl.nn.average import Average, Mean
 from symdsl.nn.relaxed import RelaxedLayer, Use
 
 
@@ -76,11 +77,12 @@ class Block:
 class Network(nn.Module):
     """Stages in order, `[example, channel, row, column] -> [example, output]`.
 
-    The keys of its `state_dict` are those of `tensors`.
+    The keys of its `state_dict` are those of `tensors`, and `average.ranges` of every average.
 
     Args:
         stages: modules by name; relaxed layers carry the names that precisions are keyed by. A `Join` adds the output
-            of an earlier stage; the stages between the two are the body of a residual block.
+            of an earlier stage; the stages between the two are the body of a residual block. Those between an
+            `Average` and the `Mean` that names it see its copies of every example, one after the other.
         reads: channels, rows and columns of an example, which inputs are then checked against.
 
     Raises:
@@ -123,13 +125,19 @@ class Network(nn.Module):
             raise ValueError(_misfit(self.reads, tuple(x.shape)))
         shortcuts = self.shortcuts()
         forks, kept = frozenset(shortcuts.values()), {"": x}
+        copies = 1
         for name, stage in self.active():
             if isinstance(stage, RelaxedLayer) and uses is not None:
                 own: dict[str, Use] = {}
                 x = stage(x, own)
-                uses.update({f"{name}.{key}": use for key, use in own.items()})
+                uses.update({f"{name}.{key}": use._replace(copies=copies) for key, use in own.items()})
             elif isinstance(stage, Join):
                 x = stage(x, kept[shortcuts[name]])
+            elif isinstance(stage, Average):
+                x, copies = stage(x), copies * stage.samples
+            elif isinstance(stage, Mean):
+                samples = self.average(stage.since).samples
+                x, copies = stage(x, samples), copies // samples
             else:
                 x = stage(x)
             if name in forks:
@@ -161,6 +169,40 @@ class Network(nn.Module):
         for name, stage in self.stages.items():
             if isinstance(stage, RelaxedLayer):
                 yield name, stage
+
+    def average(self, name: str) -> Average:
+        """The average of that name.
+
+        Raises:
+            KeyError: there is none.
+        """
+        stage = self.stages[name]
+        if not isinstance(stage, Average):
+            raise KeyError(name)
+        return stage
+
+    def averages(self) -> Iterator[tuple[str, Average]]:
+        """The averages by name, in order."""
+        return ((name, stage) for name, stage in self.stages.items() if isinstance(stage, Average))
+
+    def ranges(self) -> dict[str, float]:
+        """Every range by `average.generator`, in the units of the language."""
+        return {f"{name}.{key}": value for name, one in self.averages() for key, value in one.stated().items()}
+
+    def set_ranges(self, ranges: Mapping[str, float]) -> None:
+        """Sets ranges by the keys of `ranges`, in the units of the language; others stay.
+
+        Raises:
+            KeyError: there is none of a name.
+        """
+        for key, value in ranges.items():
+            name, generator = key.rsplit(".", 1)
+            self.average(name).set_range(generator, value)
+
+    def draw_from(self, generator: torch.Generator) -> None:
+        """Draws the transformations of the next passes in training mode."""
+        for _, one in self.averages():
+            one.draw(generator)
 
     @property
     def droppable(self) -> frozenset[str]:

@@ -26,6 +26,7 @@ class Use(NamedTuple):
         inputs: what the owner read, as it read it (aligned to the sampled phase, for a sampling path).
         output: the intermediate value whose gradient is pulled back.
         scale: d(output) / d(what the tensor produced).
+        copies: rows of inputs and output that belong to one example, one after the other.
     """
 
     owner: nn.Module
@@ -33,6 +34,7 @@ class Use(NamedTuple):
     inputs: Tensor
     output: Tensor
     scale: float
+    copies: int = 1
 
 
 class _Read(NamedTuple):

@@ -1,6 +1,7 @@
 """A network as a drawing in Graphviz's language: one column, read from top to bottom, legible at any depth.
 
-Shortcuts of residual blocks run beside it; a block that is the identity is a dashed line.
+Shortcuts of residual blocks run beside it; a block that is the identity is a dashed line. The range of an average is a
+fan for a rotation, arrows for translations, and a bar for scales and shears.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from symdsl.analysis.facts import Input, Join, Layer, Lift, Node, Pool, Project, Shape
+from symdsl.analysis.averages import range_words, with_ranges
+from symdsl.analysis.facts import Average, Input, Join, Layer, Lift, Mean, Node, Pool, Project, Shape
 from symdsl.analysis.joins import edges, emptied, without
 from symdsl.graph import chain
 from symdsl.render.colours import FAINT, INK, PAPER, QUIET, colour, ink_on
@@ -32,6 +34,10 @@ _HEADLINES: Mapping[str, Callable[[float], str]] = {
 }
 """What the title says of the test data, of those metrics that there are."""
 
+FAN = "#8fb8de"
+SCALE_WIDTH, SCALE_SHOWN = 40, 1.0
+_ARROWS = {"translate_x": "\N{LEFT RIGHT ARROW}", "translate_y": "\N{UP DOWN ARROW}"}
+
 OUTCOMES = {"laplace": "learned structure", "map": "trained, structure not learned"}
 
 
@@ -47,7 +53,7 @@ def architecture_dot(graph: nx.DiGraph[str], result: Mapping[str, Any] | None) -
     """
     import graphviz
 
-    nodes = chain(graph)
+    nodes = tuple(with_ranges(node, found_ranges(result)) for node in chain(graph))
     shown = {node.name: rows(node, result) for node in nodes if isinstance(node, Layer)}
     title = graph.graph["name"]
     drawing = graphviz.Digraph(name=text(title), graph_attr=_graph_attributes(_title(title, result)))
@@ -59,6 +65,12 @@ def architecture_dot(graph: nx.DiGraph[str], result: Mapping[str, Any] | None) -
     _draw_edges(drawing, nodes, left)
     _draw_legend(drawing, len(left) - 1, [each for layer in shown.values() for each in layer])
     return str(drawing.source)
+
+
+def found_ranges(result: Mapping[str, Any] | None) -> dict[str, float]:
+    """The learned ranges of a result, by `average.generator`; none where nothing was learned."""
+    entries = (result or {}).get("averages", ())
+    return {f"{one['name']}.{key}": value for one in entries for key, value in one["ranges"].items()}
 
 
 def _graph_attributes(label: str) -> dict[str, str]:
@@ -93,6 +105,26 @@ def _draw_nodes(drawing: graphviz.Digraph, nodes: tuple[Node, ...], shown: Mappi
     for number, node in enumerate(nodes):
         box = _layer(node, shown[node.name]) if isinstance(node, Layer) else _plain(node)
         drawing.node(f"n{number}", label=f"<{box}>", tooltip=text(node.name))
+        if isinstance(node, Average) and "rotation" in dict(node.ranges):
+            _draw_fan(drawing, f"n{number}", dict(node.ranges)["rotation"])
+
+
+def _draw_fan(drawing: graphviz.Digraph, beside: str, angle: float) -> None:
+    """Draw the angles that a map is turned by as a fan around straight up, beside a node."""
+    if angle <= 90:
+        before, middle = (PAPER, (90 - angle) / 360), (FAN, 2 * angle / 360)
+    else:
+        before, middle = (FAN, (90 + angle) / 360), (PAPER, 1 - 2 * angle / 360)
+    parts = [(ground, share) for ground, share in (before, middle) if share > 1e-3]
+    rest = 1 - sum(share for _, share in parts)
+    parts += [(before[0], rest)] if rest > 1e-3 else []
+    wedges = ":".join(f"{ground};{share:.4f}" for ground, share in parts)
+    look = {"style": "wedged", "fillcolor": wedges} if angle < 180 else {"style": "filled", "fillcolor": parts[0][0]}
+    size = {"shape": "circle", "width": "0.3", "height": "0.3", "fixedsize": "true", "color": QUIET}
+    drawing.node(f"{beside}-fan", label="", tooltip=f"turns within {range_words('rotation', angle)}", **size, **look)
+    with drawing.subgraph() as row:
+        row.attr(rank="same")
+        row.edge(beside, f"{beside}-fan", style="invis", weight="1")
 
 
 def _draw_edges(drawing: graphviz.Digraph, nodes: tuple[Node, ...], left: tuple[Node, ...]) -> None:
@@ -118,12 +150,37 @@ def _size(shape: Shape) -> str:
 
 
 def _plain(node: Node) -> str:
+    if isinstance(node, Average):
+        return _average(node)
     return table(
         row(cell(font(text(_words(node)), point_size=10))), border=1, color=QUIET, cellpadding=3, style="rounded"
     )
 
 
+def _average(node: Average) -> str:
+    """The box of an average: arrows as long as its moves, a bar for each scale, and the numbers."""
+    head = row(cell(font(f"average over {node.samples} copies", point_size=10), colspan=2))
+    lines = [row(cell(_range(name, value)), cell(_number_of(name, value))) for name, value in node.ranges]
+    return table(head, *lines, border=1, color=QUIET, cellpadding=2, style="rounded")
+
+
+def _number_of(name: str, value: float) -> str:
+    return font(f"{name} \N{PLUS-MINUS SIGN}{range_words(name, value)}", point_size=9)
+
+
+def _range(name: str, value: float) -> str:
+    if name == "rotation":
+        return font("\N{CLOCKWISE OPEN CIRCLE ARROW}", point_size=10)
+    if name.startswith("translate"):
+        return font(_ARROWS[name], point_size=f"{8 + 12 * min(1.0, 2 * value):.0f}")
+    filled = round(SCALE_WIDTH * min(1.0, value / SCALE_SHOWN))
+    parts = [(filled, FAN), (SCALE_WIDTH - filled, PAPER)]
+    return table(row(*(_block(width, ground) for width, ground in parts if width > 0)), border=1, color=QUIET)
+
+
 def _words(node: Node) -> str:
+    if isinstance(node, Mean):
+        return "mean of the copies"
     if isinstance(node, Input):
         return node.name
     if isinstance(node, Join):

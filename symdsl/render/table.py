@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symdsl.analysis.facts import Candidate, FactorSize, Layer
+from symdsl.analysis.averages import averages, insensitive_to
+from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node
 from symdsl.analysis.joins import joins
 from symdsl.graph import candidate_curvature_bytes, memory, multiply_adds, parameters, strict_symmetry
 from symdsl.graph.build import chain, layers
@@ -104,11 +105,20 @@ def _totals(graph: nx.DiGraph[str]) -> list[str]:
     ends = [body[-1].name for _, body in joins(chain(graph))]
     return [
         *([f"residual blocks, each of which leaves if its last layer does: {', '.join(ends)}"] if ends else []),
+        *(
+            f"`{begin.name}` of {begin.samples} copies around {', '.join(_names(body))}: at its start roughly "
+            f"invariant to {insensitive_to(begin)}{'' if begin.fixed else '; the search learns the range'}"
+            for begin, body in averages(chain(graph))
+        ),
         f"{parameters(graph):,} parameters, {multiply_adds(graph):,} multiply-adds per example",
         f"memory: parameters {size_text(needs.parameters)}, activations {size_text(needs.activations)} "
         f"(batch of {batch}), curvature {size_text(needs.curvature)}",
         f"the network, strictly: {strict_symmetry(graph)}",
     ]
+
+
+def _names(body: Iterable[Node]) -> list[str]:
+    return [node.name for node in body if isinstance(node, Layer)]
 
 
 def _learned(layer: Mapping[str, Any], candidate: Mapping[str, Any]) -> Cells:

@@ -121,6 +121,7 @@ class Trainer:
         for index in order.split(self.search.batch):
             self.net.train()
             self.optimizer.param_groups[0]["lr"] = self.learning_rate
+            self.net.draw_from(stream("cpu", self.seed, "transformations", self.step))
             sums += self._train_step(augmented(self.train.batch(index, self.device), index))
             self.step += 1
             after_step()
@@ -198,6 +199,7 @@ class Trainer:
             "precisions": dict(self.precisions),
             "noise": self.noise,
             "step_size": self.step_size,
+            "ranges": self.net.ranges(),
             "pruned": [f"{name}.{path}" for name, layer in self.net.layers() for path in sorted(layer.pruned)],
         }
 
@@ -211,6 +213,7 @@ class Trainer:
             layer, path = key.split(".", 1)
             if path not in dict(self.net.layers())[layer].pruned:
                 self.prune(layer, path)
+        self.net.set_ranges(state["ranges"])
         for key, parameter in self.parameters.items():
             parameter.data.copy_(tensors[f"parameter/{key}"])
             moments = {name: tensors[f"{name}/{key}"] for name in _MOMENTS if f"{name}/{key}" in tensors}

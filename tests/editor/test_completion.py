@@ -102,7 +102,7 @@ def test_items_begin_lines_in_braces(text: str) -> None:
     "text", ["network net { residual {" + MARK, "block b { repeat 2 as i { residual { layer: FC -> 1\n" + MARK]
 )
 def test_a_body_holds_what_keeps_the_map(text: str) -> None:
-    fitting = words(frozenset({"LAYER", "USE", "REPEAT", "RESIDUAL"}))
+    fitting = words(frozenset({"LAYER", "USE", "REPEAT", "RESIDUAL", "AVERAGE"}))
     assert [label for label in labels(text) if label in words(ITEMS)] == fitting
 
 

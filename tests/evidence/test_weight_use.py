@@ -107,6 +107,31 @@ NETWORKS = {
     .project("mean")
     .flatten()
     .layer(FC, channels=2),
+    "average": Chain(1, 4, 4)
+    .average({"rotation": 70.0}, 3)
+    .flatten()
+    .layer(FC, channels=3, activations=("relu",))
+    .mean()
+    .layer(FC, channels=3),
+    "average, relaxed and strided": Chain(2, 4, 6)
+    .average({"rotation": 20.0, "translate_x": 0.2}, 3)
+    .layer(FFC, CONV, channels=2, stride=2, activations=("tanh",))
+    .layer(FFC, CONV, channels=2, activations=("relu",))
+    .flatten()
+    .layer(FC, channels=3)
+    .mean(),
+    "average, in another, lifted, of a map": Chain(1, 4, 4)
+    .average({"translate_y": 0.25}, 2)
+    .residual(((CONV,), 1, "tanh"))
+    .average({"scale_x": 0.3, "shear": 0.2}, 2)
+    .lift("p4")
+    .layer(GCONV, POINTWISE, channels=1, activations=("tanh",))
+    .project("mean")
+    .mean()
+    .flatten()
+    .layer(FC, channels=2)
+    .mean()
+    .layer(FC, channels=2),
     "lifted, mixed": Chain(1, 4, 4)
     .lift("p4")
     .layer(POINTWISE, CONV, FFC, channels=1, activations=("relu",))
@@ -156,7 +181,7 @@ NETWORKS |= {
 
 def network(name, seed=0):
     nodes = tuple(NETWORKS[name].nodes)
-    net = lowering.build(nodes, seed).double()
+    net = lowering.build(nodes, seed).double().eval()
     with torch.no_grad():
         for parameter in net.parameters():
             parameter.add_(

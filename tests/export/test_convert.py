@@ -36,7 +36,7 @@ LIFTED = {
 
 def built(chain: Chain) -> tuple[torch.nn.Module, torch.nn.Module, torch.Tensor]:
     """A network with biases, the same in plain modules, and inputs."""
-    net = lowering.build(tuple(chain.nodes), 0)
+    net = lowering.build(tuple(chain.nodes), 0).eval()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for key, parameter in net.tensors().items():
@@ -52,6 +52,14 @@ def built(chain: Chain) -> tuple[torch.nn.Module, torch.nn.Module, torch.Tensor]
 def test_every_kind_on_plain_maps(kinds: str, stride: int) -> None:
     chain = Chain(2, 6, 8).layer(*PLANE[kinds], channels=3, stride=stride, activations=("relu", "tanh"))
     net, plain, x = built(chain.flatten().layer(FC, FFC, channels=5))
+    assert_same(plain(x), net(x), 2e-6)
+
+
+def test_averages_take_the_transformations_of_the_evaluation() -> None:
+    chain = Chain(2, 6, 8).average({"rotation": 40.0, "translate_x": 0.2}, 5)
+    chain.layer(FFC, candidate("CONV"), channels=3, stride=2, activations=("relu",))
+    chain.average({"shear": 0.3}, 2).flatten().layer(FC, channels=4, activations=("tanh",)).mean()
+    net, plain, x = built(chain.mean().layer(FC, channels=2))
     assert_same(plain(x), net(x), 2e-6)
 
 

@@ -12,9 +12,9 @@ from itertools import product
 import torch
 from torch import Tensor
 
-from oracles import sparse
+from oracles import averages, sparse
 from oracles.groups import GroupRule, coset_planes
-from symdsl.analysis.facts import Candidate, Flatten, Join, Layer, Lift, Node, Pool, Project
+from symdsl.analysis.facts import Average, Candidate, Flatten, Join, Layer, Lift, Mean, Node, Pool, Project
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": lambda x: x.clamp(min=0), "tanh": torch.tanh}
 
@@ -67,10 +67,18 @@ class Naive(sparse.SparseRules):
     def __call__(self, image: Tensor) -> Tensor:
         """Outputs of one example `[channel, row, column]`; `uses` then holds every use of every tensor."""
         self.uses = {}
-        x = image[:, None]
-        made: dict[str, Tensor] = {}
-        for node in self.nodes:
+        return self._through(self.nodes, image[:, None], {}).reshape(-1)
+
+    def _through(self, nodes: tuple[Node, ...], x: Tensor, made: dict[str, Tensor]) -> Tensor:
+        ends = {node.since: place for place, node in enumerate(nodes) if isinstance(node, Mean)}
+        done = 0
+        for place, node in enumerate(nodes):
+            if place < done:
+                continue
             match node:
+                case Average():
+                    done = ends[node.name]
+                    x = self._averaged(node, nodes[place + 1 : done], x, made)
                 case Lift():
                     x = torch.stack([x[:, 0]] * node.out_shape.order, 1)
                 case Project() | Pool():
@@ -83,7 +91,23 @@ class Naive(sparse.SparseRules):
                 case Join():
                     x = made[node.since] + x
             made[node.name] = x
-        return x.reshape(-1)
+        return x
+
+    def _averaged(self, node: Average, body: tuple[Node, ...], x: Tensor, made: dict[str, Tensor]) -> Tensor:
+        """The mean over copies; the uses of every copy are uses of the example."""
+        outside, found = self.uses, []
+        inside: dict[str, Uses] = {}
+        for copy in averages.copies(node, x):
+            self.uses = {}
+            found.append(self._through(body, copy, made | {node.name: copy}))
+            for key, uses in self.uses.items():
+                first = inside.setdefault(key, uses)
+                if first is not uses:
+                    first.copies += uses.copies
+                    first.outputs += uses.outputs
+                    first.slots += uses.slots
+        self.uses = outside | inside
+        return torch.stack(found).mean(0)
 
     def _layer(self, layer: Layer, x: Tensor) -> Tensor:
         phase, (down, right) = self._phase(layer, x), _strides(layer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from symdsl.analysis.facts import (
+    Average,
     Candidate,
     FactorSize,
     Flatten,
@@ -10,6 +11,7 @@ from symdsl.analysis.facts import (
     Join,
     Layer,
     Lift,
+    Mean,
     Node,
     ParameterTensor,
     Pool,
@@ -74,6 +76,18 @@ class Chain:
             self.layer(*candidates, channels=channels, activations=tuple(activations))
         name = f"residual-{sum(isinstance(node, Join) for node in self.nodes) + 1}"
         return self._add(Join(name, old, old, since, HERE), old)
+
+    def average(self, ranges: dict[str, float], samples: int) -> Chain:
+        """Begins a body that sees transformed copies."""
+        name = f"average-{sum(isinstance(node, Average) for node in self.nodes) + 1}"
+        begun = Average(name, self.shape, self.shape, tuple(ranges.items()), samples, False, HERE)
+        return self._add(begun, self.shape)
+
+    def mean(self) -> Chain:
+        """Ends the innermost body that is open."""
+        ended = {node.since for node in self.nodes if isinstance(node, Mean)}
+        since = [node.name for node in self.nodes if isinstance(node, Average) and node.name not in ended][-1]
+        return self._add(Mean(f"{since}:mean", self.shape, self.shape, since, HERE), self.shape)
 
     def project(self, reduction: str) -> Chain:
         """Reduces over the group."""

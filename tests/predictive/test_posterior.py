@@ -90,7 +90,9 @@ def chains() -> list[Chain]:
     groups = [candidate("GCONV", factor=factor) for factor in ("full", "pointwise", "separable", "depthwise")]
     lifted = Chain(2, 4, 4).lift("p4").layer(*groups, candidate("F-GFC"), channels=2, activations=("tanh",))
     bases = [sparse(name, anchors="learned", on="lengthscale") for name in ("S-FC", "S-CONV")]
+    averaged = Chain(2, 4, 4).average({"rotation": 60.0}, 3).layer(CONV, FFC, channels=2, activations=("tanh",))
     return [
+        averaged.flatten().layer(FC, channels=2).mean(),
         mixed.layer(FC, channels=4),
         Chain(2, 4, 4).layer(CONV, FFC, channels=3).pool("mean").flatten(),
         lifted.layer(sparse("S-GFC"), sparse("S-GCONV"), channels=2).project("mean").pool("mean").flatten(),
@@ -100,7 +102,7 @@ def chains() -> list[Chain]:
 
 @pytest.mark.parametrize("chain", chains())
 def test_derivatives_in_every_weight_are_those_of_autograd(chain: Chain) -> None:
-    net = lowering.build(tuple(chain.nodes), 0).double()
+    net = lowering.build(tuple(chain.nodes), 0).double().eval()
     shape = chain.nodes[0].out_shape
     x, keys = noise(3, 2, shape.height, shape.width), list(net.tensors())
     outputs, found = derivatives(net, x, keys)

@@ -12,6 +12,7 @@ from symdsl.kinds import KINDS
 from symdsl.render import architecture, mean_architecture
 from symdsl.render.colours import colour
 from symdsl.render.dot import BAR_WIDTH
+from symdsl.spec import parse
 
 SVG = "{http://www.w3.org/2000/svg}"
 A4_POINTS = 595
@@ -60,6 +61,28 @@ def test_shortcuts_run_beside_the_layers():
     assert edges(shown)[-2:] == ["n1:e -> n4:e", "n4:e -> n6:e"]
     assert texts(blocks()).count("+") == 2
     assert "dashed" not in shown
+
+
+def averaged():
+    text = "data digits\nnetwork n {\n  input image(1, 8, 8)\n  average"
+    text += " affine(rotation = 30, translate_x = 0.1, shear = 0.4)"
+    return parse(text + " {\n flatten\n layer h1: FC -> 4 |> relu\n }\n layer h: FC -> classes\n}").graph()
+
+
+def test_ranges_of_an_average_are_drawn_with_their_numbers():
+    shown = dot(averaged())
+    for words in ("rotation \u00b130\u00b0", "translate_x \u00b110 %", "shear \u00b10.4"):
+        assert words in texts(averaged())
+    assert re.search(r'n1-fan.*fillcolor="#ffffff;0.1667:#8fb8de;0.1667:#ffffff;0.6667".*style=wedged', shown)
+    assert "mean of the copies" in texts(averaged())
+
+
+def test_a_learned_range_is_drawn_in_place_of_its_start():
+    found = {"name": "average", "ranges": {"rotation": 180.0, "translate_x": 0.0, "shear": 0.4}}
+    learned = result(averaged(), {}) | {"averages": [found]}
+    shown = dot(averaged(), learned)
+    assert "rotation \u00b1180\u00b0" in shown
+    assert "style=filled" in shown
 
 
 def test_removed_blocks_are_a_dashed_line():

@@ -1,0 +1,167 @@
+"""Transformed copies of maps, and the mean over what becomes of them.
+
+A transformation is `T = exp(sum_i eps_i eta_i G_i)` of the coordinates, with generators G_i of the affine group,
+learned ranges eta_i, and eps_i even in [-1, 1] (van der Ouderaa & van der Wilk 2022, "Learning invariant weights in
+neural networks", eq. 3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+BLUR = 0.5
+"""Standard deviation, in pixels, of the Gaussian that a map is blurred with before it is resampled."""
+
+_GENERATORS: dict[str, tuple[tuple[float, float, float], ...]] = {
+    "translate_x": ((0, 0, 2), (0, 0, 0)),
+    "translate_y": ((0, 0, 0), (0, 0, 2)),
+    "rotation": ((0, -math.pi / 180, 0), (math.pi / 180, 0, 0)),
+    "scale_x": ((1, 0, 0), (0, 0, 0)),
+    "scale_y": ((0, 0, 0), (0, 1, 0)),
+    "shear": ((0, 1, 0), (1, 0, 0)),
+}
+"""Upper rows of G_i per unit of the language, in coordinates (across, down) in which a map is from -1 to 1."""
+
+LARGEST = {"translate_x": 0.5, "translate_y": 0.5, "rotation": 180.0, "scale_x": 2.0, "scale_y": 2.0, "shear": 2.0}
+"""Bound of every range, in the units of the language."""
+
+
+def lattice(samples: int, dimensions: int, shift: Tensor | None = None) -> Tensor:
+    """Evenly spread points of the cube [-1, 1]^d: `[sample, d]`, float64.
+
+    The first coordinates are evenly spaced; the others go round by powers of the root of `z^d = z + 1`, so that no few
+    of the points are near each other in any direction. Without a shift the points mirror each other about 0; an even
+    shift makes every one of them evenly distributed.
+
+    Args:
+        samples: how many points.
+        dimensions: d.
+        shift: `[d]`, in [0, 1); half the way where it is left out.
+    """
+    root = 2.0
+    for _ in range(64):
+        root = (1 + root) ** (1 / max(dimensions, 2))
+    steps = torch.tensor([1 / samples, *(root**-power for power in range(1, dimensions))], dtype=torch.float64)
+    number = torch.arange(samples, dtype=torch.float64) - (samples - 1) / 2
+    start = torch.full((dimensions,), 0.5, dtype=torch.float64) if shift is None else shift.double()
+    return 2 * (start + number[:, None] * steps).remainder(1.0) - 1
+
+
+class Average(nn.Module):
+    """Makes transformed copies of every map, `[n, C, h, w] -> [n S, C, h, w]`, those of one example in a row.
+
+    In training mode the transformations are drawn, the same ones for all examples of a pass: the points of a lattice
+    under an even random shift. In evaluation they are the lattice itself.
+
+    Args:
+        ranges: eta by generator, in the units of the language.
+        samples: S.
+        fixed: whether a search must leave the ranges as they are.
+
+    Attributes:
+        ranges: eta, `[generator]`, float64.
+    """
+
+    ranges: Tensor
+
+    def __init__(self, ranges: Mapping[str, float], samples: int, fixed: bool = False) -> None:
+        super().__init__()
+        self.generators = tuple(ranges)
+        self.samples = samples
+        self.fixed = fixed
+        self.register_buffer("ranges", torch.tensor(list(ranges.values()), dtype=torch.float64))
+        self._drawn: Tensor | None = None
+
+    def stated(self) -> dict[str, float]:
+        """The ranges by generator."""
+        return dict(zip(self.generators, self.ranges.tolist(), strict=True))
+
+    @torch.no_grad()
+    def set_range(self, generator: str, value: float) -> None:
+        """Sets one range, within its bounds.
+
+        Raises:
+            KeyError: it has no such generator.
+        """
+        if generator not in self.generators:
+            raise KeyError(generator)
+        self.ranges[self.generators.index(generator)] = min(max(value, 0.0), LARGEST[generator])
+
+    def draw(self, generator: torch.Generator) -> None:
+        """Draws the transformations of the next passes in training mode."""
+        shift = torch.rand(len(self.generators), generator=generator, dtype=torch.float64)
+        self._drawn = lattice(self.samples, len(self.generators), shift)
+
+    def matrices(self, height: int, width: int) -> Tensor:
+        """T of the present mode, upper rows, `[S, 2, 3]`, float64, in coordinates from -1 to 1 on a map of these sides.
+
+        Turns are turns of pixels, and moves are fractions of a side, also where the sides differ.
+        """
+        if self.training and self._drawn is not None:
+            eps = self._drawn
+        else:
+            shift = torch.rand(len(self.generators), dtype=torch.float64) if self.training else None
+            eps = lattice(self.samples, len(self.generators), shift)
+        basis = self.ranges.new_tensor([(*_GENERATORS[name], (0, 0, 0)) for name in self.generators])
+        aspect = self.ranges.new_tensor([[1, height / width, 1], [width / height, 1, 1], [1, 1, 1]])
+        algebra = torch.einsum("sk,kij->sij", eps.to(self.ranges) * self.ranges, basis * aspect)
+        found: Tensor = torch.linalg.matrix_exp(algebra)[:, :2]
+        return found
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Blurs maps a little and resamples them, bilinearly; what moves in continues the edge."""
+        return resampled(blurred(x), self.matrices(x.shape[2], x.shape[3]).to(x.dtype))
+
+    def extra_repr(self) -> str:
+        """The arguments."""
+        return ", ".join([f"{self.stated()}", f"{self.samples}", *(["fixed=True"] if self.fixed else [])])
+
+
+def blurred(x: Tensor) -> Tensor:
+    """Maps under a Gaussian of three by three pixels, edges continued."""
+    wide = functional.pad(x.flatten(0, 1).unsqueeze(1), (1, 1, 1, 1), mode="replicate")
+    smooth: Tensor = functional.conv2d(wide, kernel(x))
+    return smooth.view_as(x)
+
+
+def kernel(like: Tensor) -> Tensor:
+    """The Gaussian, `[1, 1, 3, 3]`."""
+    side = math.exp(-0.5 / BLUR**2)
+    line = like.new_tensor([side, 1.0, side]) / (1 + 2 * side)
+    return torch.outer(line, line)[None, None]
+
+
+def resampled(x: Tensor, matrices: Tensor) -> Tensor:
+    """Every map under every transformation, `[n S, C, h, w]`, those of one example in a row."""
+    samples, (examples, channels, height, width) = len(matrices), x.shape
+    grid = functional.affine_grid(matrices, [samples, 1, height, width], align_corners=False)
+    planes = x.flatten(0, 1).expand(samples, -1, -1, -1)
+    moved = functional.grid_sample(planes, grid, mode="bilinear", padding_mode="border", align_corners=False)
+    by_example: Tensor = moved.unflatten(1, (examples, channels)).transpose(0, 1)
+    return by_example.flatten(0, 1)
+
+
+class Mean(nn.Module):
+    """The mean over the copies of every example, `[n S, ...] -> [n, ...]`.
+
+    Args:
+        since: name of the stage that made the copies.
+    """
+
+    def __init__(self, since: str) -> None:
+        super().__init__()
+        self.since = since
+
+    def forward(self, x: Tensor, samples: int) -> Tensor:
+        """Averages runs of so many rows."""
+        mean: Tensor = x.unflatten(0, (-1, samples)).mean(1)
+        return mean
+
+    def extra_repr(self) -> str:
+        """Where the copies began."""
+        return f"since={self.since!r}"
