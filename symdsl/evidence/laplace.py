@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,9 @@ CURVATURES: dict[str, Curvature] = {
     "joint": JointAccumulator,
 }
 """What is made of the gradients of a pass over the data, by the name of a curvature."""
+
+_HELD = 1e30
+"""A precision under which a tensor has no effective parameters."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -97,6 +100,21 @@ class Laplace:
         """MacKay's fixed point of the noise variance: squared error / (numbers observed - effective parameters)."""
         observed = self.examples * self.outputs - math.fsum(self.effective_parameters().values())
         return max(2 * self.loss / max(observed, 1.0), 1e-12)
+
+    def log_evidence_without(self, keys: Iterable[str], loss: float) -> float:
+        """log p(D | eta) of the same network without some tensors, the others at their present values.
+
+        These are held at zero: they have neither penalty nor log determinant. As the others could still be fitted to
+        that, the evidence at their mode is no lower.
+
+        Args:
+            keys: of the tensors that are left out.
+            loss: the likelihood's loss without them, summed over examples.
+        """
+        gone = tuple(keys)
+        held = {**self.precisions, **dict.fromkeys(gone, _HELD)}
+        norms = {**self.squared_norms, **dict.fromkeys(gone, 0.0)}
+        return attrs.evolve(self, precisions=held, squared_norms=norms, loss=loss).log_evidence()
 
     def with_precisions(self, precisions: Mapping[str, float], noise: float | None = None) -> Laplace:
         """The same approximation under another prior (and noise).

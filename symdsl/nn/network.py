@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -157,12 +158,26 @@ class Network(nn.Module):
         """For the end of every active residual block, the name of the active stage that the block reads."""
         before = {block.join: block.since for block in self.blocks}
         found = {}
-        for block in (one for one in self.blocks if one.join not in self._left_out):
+        for block in self.active_blocks():
             since = block.since
             while since in self._left_out:
                 since = before[since]
             found[block.join] = since
         return found
+
+    def active_blocks(self) -> list[Block]:
+        """The residual blocks that are not the identity, in the order of their ends."""
+        return [block for block in self.blocks if block.join not in self._left_out]
+
+    @contextlib.contextmanager
+    def without(self, block: Block) -> Iterator[None]:
+        """Meanwhile the network computes as if a residual block were the identity."""
+        before = self._left_out
+        self._left_out = before | {*block.stages, block.join}
+        try:
+            yield
+        finally:
+            self._left_out = before
 
     def layers(self) -> Iterator[tuple[str, RelaxedLayer]]:
         """The relaxed layers by name, in order."""
@@ -203,11 +218,6 @@ class Network(nn.Module):
         """Draws the transformations of the next passes in training mode."""
         for _, one in self.averages():
             one.draw(generator)
-
-    @property
-    def droppable(self) -> frozenset[str]:
-        """Names of the layers that may lose every path: the last ones of residual blocks."""
-        return frozenset(block.layers[-1] for block in self.blocks)
 
     def prune(self, layer: str, path: str) -> list[str]:
         """Leaves a path out from now on; with the last path of a residual block's last layer, the whole block.

@@ -15,6 +15,8 @@ from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, laplace_of, parse_fisher
 from symdsl.evidence.prior_updates import mackay_step
 from symdsl.graph.cost import evidence_interval
+from symdsl.nn import Block
+from symdsl.runner.metrics import outputs_of
 from symdsl.runner.start import FEW_EXAMPLES, layer_records
 from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
 
@@ -26,6 +28,9 @@ _LEAST_STEPS = 10
 
 _PATIENCE = 5
 """Evidence steps in a row that a path must stay below before it is pruned."""
+
+_BLOCK_PATIENCE = 2
+"""Evidence steps in a row that the evidence must be higher without a residual block before it leaves."""
 
 
 @attrs.frozen
@@ -162,14 +167,62 @@ class Structure:
             The approximation under the priors before the step, and `layer.path` of every path that was pruned.
         """
         trainer = self.trainer
-        laplace = laplace_at(trainer, self.estimator, sample(trainer, self._looked_at))
+        index = sample(trainer, self._looked_at)
+        laplace = laplace_at(trainer, self.estimator, index)
+        gains = self._gains_without_blocks(laplace, index)
         share = 1 - trainer.search.prior_optimizer.damping
         trainer.precisions = mackay_step(laplace, self.learned, share)
         if trainer.likelihood.has_noise:
             trainer.noise = math.exp(
                 (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
             )
-        return laplace, self._prune(laplace.effective_parameters())
+        return laplace, [*self._remove_block(gains), *self._prune(laplace.effective_parameters())]
+
+    def _remove_block(self, gains: Mapping[str, float]) -> list[str]:
+        """Leave out one residual block, that of the largest gain of those with a positive one for some steps.
+
+        Returns:
+            `layer.path` of every path of its last layer; nothing if no block leaves.
+        """
+        net = self.trainer.net
+        for join, gain in gains.items():
+            self._idle[join] = self._idle.get(join, 0) + 1 if gain > 0 else 0
+        unwanted = [block for block in net.active_blocks() if self._idle.get(block.join, 0) >= _BLOCK_PATIENCE]
+        if not unwanted:
+            return []
+        block = max(unwanted, key=lambda one: gains[one.join])
+        last = block.layers[-1]
+        paths = [path for path, _ in dict(net.layers())[last].active()]
+        for path in paths:
+            self.trainer.prune(last, path)
+        self.note(
+            f"{block.join} (layers {', '.join(block.layers)}) leaves in epoch {self.trainer.epoch + 1}: "
+            f"the evidence is {gains[block.join]:.2g} nats higher without"
+        )
+        return [f"{last}.{path}" for path in paths]
+
+    @torch.no_grad()
+    def _gains_without_blocks(self, laplace: Laplace, index: torch.Tensor) -> dict[str, float]:
+        """Return the log evidence without each residual block, less that with it, by the name of its end.
+
+        It is the evidence of all tensors together: Kronecker factors count what several tensors can explain once for
+        each, and so would have too many blocks leave. The other weights stay as they are.
+        """
+        trainer, net = self.trainer, self.trainer.net
+        blocks = [block for block in net.active_blocks() if self._may_go(_within(block, trainer.precisions))]
+        if not blocks:
+            return {}
+        if self.estimator != FINAL:
+            with torch.enable_grad():
+                laplace = laplace_at(trainer, FINAL, index)
+        x, y = trainer.train.x[index], trainer.train.y[index].to(net.device)
+        gains = {}
+        for block in blocks:
+            with net.without(block):
+                loss = float(trainer.likelihood.loss(outputs_of(net, x).double(), y)) * len(trainer.train) / len(index)
+            without = laplace.log_evidence_without(_within(block, laplace.precisions), loss)
+            gains[block.join] = without - laplace.log_evidence()
+        return gains
 
     def _noise_target(self, laplace: Laplace) -> float:
         """Return MacKay's fixed point of the noise, within the residual variance and that of the targets."""
@@ -190,11 +243,8 @@ class Structure:
         for name, layer in self.trainer.net.layers():
             for path, share in path_shares(name, layer.paths, effective).items():
                 key = f"{name}.{path}"
-                droppable = name in self.trainer.net.droppable
-                if droppable:
-                    share = min(share, self._normalised(key, effective))
                 tensors = tensors_of(key, self.trainer.precisions)
-                spare = droppable or len(layer.active()) > 1
+                spare = len(layer.active()) > 1
                 idle = bool(tensors) and spare and share < PRUNED_SHARE and self._may_go(tensors)
                 self._idle[key] = self._idle.get(key, 0) + 1 if idle else 0
                 if self._idle[key] == _PATIENCE:
@@ -203,14 +253,8 @@ class Structure:
                     pruned.append(key)
         return pruned
 
-    def _normalised(self, path: str, effective: Mapping[str, float]) -> float:
-        """Return the effective number of a path as a share of its parameters: a residual block may lose every path."""
-        keys = tensors_of(path, effective)
-        parameters = sum(self.trainer.parameters[key].numel() for key in keys)
-        return math.fsum(effective[key] for key in keys) / max(1, parameters)
-
     def _may_go(self, tensors: Iterable[str]) -> bool:
-        """Return whether the search may set a path's priors, so that their size says what the data want."""
+        """Return whether the search may set one of these priors, so that their size says what the data want."""
         return any(key in self.learned for key in tensors)
 
     def state(self) -> dict[str, Any]:
@@ -225,6 +269,11 @@ class Structure:
 def tensors_of(path: str, keys: Iterable[str]) -> list[str]:
     """Return those of the `keys` that name a tensor of `path`, which is written `layer.path`."""
     return [key for key in keys if key.startswith(f"{path}.")]
+
+
+def _within(block: Block, keys: Iterable[str]) -> list[str]:
+    """Return those of the `keys` that name a tensor of a residual block's layers."""
+    return [key for key in keys if key.startswith(tuple(f"{name}." for name in block.layers))]
 
 
 def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]) -> dict[str, float]:

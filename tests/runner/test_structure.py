@@ -14,6 +14,7 @@ from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.report import describe_run
 from symdsl.runner.structure import (
+    _BLOCK_PATIENCE,
     _PATIENCE,
     FEW_EXAMPLES,
     FINAL,
@@ -95,17 +96,60 @@ search {
 """
 
 
-def without(*paths):
-    """A structure in which nothing is left of these paths, after as many evidence steps as it takes to see it."""
-    one = structure(parse(BLOCKS))
-    for path in paths:
-        silenced(one, path)
-    return one, [path for _ in range(_PATIENCE) for path in one.evidence_step()[1]]
+def relying(notes=None):
+    """A structure whose network is certain of its labels by both blocks, but that the first one writes nothing."""
+    one = structure(parse(BLOCKS), notes=notes)
+    parameters = one.trainer.parameters
+    with torch.no_grad():
+        for key in ("l3.F-FC.w1", "l3.CONV.w"):
+            parameters[key].zero_()
+        for key in ("l4.CONV.w", "h1.FC.w"):
+            parameters[key].mul_(20)
+        one.trainer.train = attrs.evolve(one.trainer.train, y=one.trainer.net(one.trainer.train.x).argmax(1))
+    return one
 
 
-def test_a_block_of_whose_last_layer_nothing_is_left_is_removed():
-    one, pruned = without("l3.F-FC", "l3.CONV")
-    assert set(pruned) >= {"l3.F-FC", "l3.CONV"}
+def without_first():
+    """A structure whose first block has left."""
+    one = relying()
+    return one, [path for _ in range(_BLOCK_PATIENCE) for path in one.evidence_step()[1]]
+
+
+def test_a_block_leaves_that_the_evidence_is_higher_without_and_no_other():
+    notes: list[str] = []
+    one = relying(notes)
+    found = [one.evidence_step()[1] for _ in range(2 * _BLOCK_PATIENCE)]
+    assert found == [[]] * (_BLOCK_PATIENCE - 1) + [["l3.F-FC", "l3.CONV"]] + [[]] * _BLOCK_PATIENCE
+    assert notes[0].startswith("residual (layers l2, l3) leaves in epoch 1: the evidence is ")
+
+
+def test_one_block_leaves_at_a_time_and_none_whose_priors_are_fixed():
+    def left(text):
+        one = structure(parse(text))
+        with torch.no_grad():
+            for key in ("l3.F-FC.w1", "l3.CONV.w", "l4.CONV.w"):
+                one.trainer.parameters[key].zero_()
+        return [one.evidence_step()[1] for _ in range(_BLOCK_PATIENCE + 1)]
+
+    found = left(BLOCKS)
+    assert sorted(map(len, found)) == [0] * (_BLOCK_PATIENCE - 1) + [1, 2]
+    fixed = left(BLOCKS + "prior { *.* ~ normal(precision = 1, fixed) }")
+    assert fixed == [[]] * (_BLOCK_PATIENCE + 1)
+
+
+def test_the_evidence_without_a_block_that_writes_nothing_is_that_of_a_network_that_never_had_it():
+    one = relying()
+    laplace = laplace_at(one.trainer, FINAL)
+    inside = [key for key in one.trainer.precisions if key.startswith(("l2.", "l3."))]
+    found = laplace.log_evidence_without(inside, laplace.loss)
+    for path in ("F-FC", "CONV"):
+        one.trainer.prune("l3", path)
+    assert found == pytest.approx(laplace_at(one.trainer, FINAL).log_evidence(), rel=1e-6)
+
+
+def test_a_removed_block_is_left_out_of_training_and_of_what_a_state_is_taken_up_by():
+    one, pruned = without_first()
+    assert pruned == ["l3.F-FC", "l3.CONV"]
     assert {key.split(".")[0] for key in one.trainer.precisions} == {"l1", "l4", "h1"}
     assert not {"l2", "l3"} & dict(one.trainer.net.active()).keys()
     before = one.trainer.parameters["l2.CONV.w"].clone()
@@ -118,14 +162,13 @@ def test_a_block_of_whose_last_layer_nothing_is_left_is_removed():
     assert torch.equal(other.trainer.net(x), one.trainer.net(x))
 
 
-def test_the_only_candidate_of_a_layer_stays_but_at_the_end_of_a_block():
-    one, pruned = without("l1.CONV", "l4.CONV")
-    assert "l4.CONV" in pruned
-    assert "l1" in dict(one.trainer.net.active())
+def test_the_only_candidate_of_a_layer_stays():
+    one = silenced(structure(parse(BLOCKS)), "l1.CONV")
+    assert "l1.CONV" not in [path for _ in range(_PATIENCE) for path in one.evidence_step()[1]]
 
 
 def test_a_removed_block_has_neither_a_chosen_nor_a_kept_candidate():
-    one, _ = without("l3.F-FC", "l3.CONV")
+    one, _ = without_first()
     spec = parse(BLOCKS)
     content = describe_run(one.trainer, load(spec), laplace_at(one.trainer, FINAL))
     layers = {layer["name"]: layer for layer in content["layers"]}
