@@ -515,6 +515,18 @@ def candidates(path: Path) -> dict[str, list[str]]:
     return {layer.name: [candidate.name for candidate in layer.candidates] for layer in layers}
 
 
+def test_a_search_says_what_to_do_next_with_commands_that_work(tiny: Path) -> None:
+    done = call("search", tiny, "--out", "out", "--set", "search.epochs=1", "--device", "cpu")
+    first, second = lines(done.stderr)[-2:]
+    assert first.startswith("next: symdsl map out/spec.sym  # the baseline"), "with settings, the spec as it was run"
+    assert second.startswith("      symdsl report out ")
+    done = call("map", "out/spec.sym", "--out", "map", "--device", "cpu")
+    assert lines(done.stderr)[-1] == "next: symdsl report map  # one HTML page about it"
+    assert "next" not in call("map", tiny, "--out", "quiet", "--device", "cpu", "--quiet").output
+    done = call("search", tiny, "--out", "unset", "--device", "cpu")
+    assert lines(done.stderr)[-2].startswith(f"next: symdsl map {tiny} ")
+
+
 def test_quiet_and_json_leave_the_result_alone(tiny: Path) -> None:
     tiny.write_text(f"let unused = 3\n{TINY}")
     done = call("search", tiny, "--out", "out", "--quiet", "--json", "--device", "cpu")

@@ -1,4 +1,4 @@
-"""The documents: what they link to is there, and how a spec travels is what happens."""
+"""The documents: what they link to is there, and their Python runs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+import symdsl
 from shipped import ROOT
+from symdsl.graph import content_hash
 
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "editors").rglob("*.md")])
 
@@ -53,3 +56,44 @@ def test_how_it_works_is_how_it_works(tmp_path: Path, monkeypatch: pytest.Monkey
         assert found.failed == 0
         attempted, names = attempted + found.attempted, test.globs
     assert attempted > 15
+
+
+def blocks(document: str, language: str) -> list[str]:
+    """The code in a language that a document has, in order."""
+    text = (ROOT / document).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.fixture
+def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder like the project's, where searches of the specs in the README and in `using.md` take an epoch."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "specs").mkdir()
+    for name in ("digits_angle.sym", "digits.sym"):
+        text = (ROOT / "specs" / name).read_text()
+        assert "epochs = 60" in text
+        (tmp_path / "specs" / name).write_text(text.replace("epochs = 60", "epochs = 1"))
+    return tmp_path
+
+
+def test_the_spec_of_the_readme_is_the_one_that_it_runs() -> None:
+    (shown,) = blocks("README.md", "sym")
+    assert content_hash(symdsl.parse(shown).graph()) == content_hash(
+        symdsl.load(ROOT / "specs/digits_angle.sym").graph()
+    )
+
+
+def test_the_python_of_the_readme_runs(short: Path) -> None:
+    (block,) = blocks("README.md", "python")
+    names: dict[str, Any] = {}
+    exec(compile(block, "README.md", "exec"), names)
+    assert names["found"].mean.shape == names["found"].std.shape == (360, 1)
+
+
+def test_the_python_about_results_runs(short: Path) -> None:
+    symdsl.search(symdsl.load("specs/digits.sym"), device="cpu", out="runs/digits")
+    names: dict[str, Any] = {"images": torch.rand(3, 1, 16, 16)}
+    opened, predicted, _ = blocks("docs/using.md", "python")
+    for block in (opened, predicted):
+        exec(compile(block, "docs/using.md", "exec"), names)
+    assert names["found"].probabilities.shape == (360, 10)

@@ -91,6 +91,20 @@ class _Request:
         logs = [word for name in self.logs for word in ("--log", name)]
         return shlex.join(["symdsl", command, *device, *logs, "--resume", str(folder)])
 
+    def say_what_is_next(self, command: str, folder: Path) -> None:
+        """Prints commands that a user may want after a run, unless it is to be quiet."""
+        if self.quiet or self.as_json:
+            return
+        baseline = self.spec if self.spec and not self.overrides else folder / "spec.sym"
+        commands = [(["symdsl", "report", str(folder)], "one HTML page about it")]
+        if command == "search" and not self.several:
+            commands.insert(0, (["symdsl", "map", str(baseline)], "the baseline: the same network, priors not learned"))
+        lines = [(shlex.join(words), about) for words, about in commands]
+        width = max(len(line) for line, _ in lines)
+        for start, (line, about) in zip(("next:", "     "), lines, strict=False):
+            with contextlib.suppress(OSError):  # nobody may be reading any more
+                click.echo(f"{start} {line:{width}}  # {about}", err=True)
+
 
 def _search_options(command: Callable[..., None]) -> Callable[..., None]:
     options = (
@@ -169,6 +183,7 @@ def _search(command: str, request: _Request) -> None:
             weights_from=request.weights_from,
         )
     _show_result(result.folder, request.as_json)
+    request.say_what_is_next(command, result.folder)
 
 
 def _search_seeds(command: str, request: _Request, spec: Spec | None) -> None:
@@ -194,6 +209,7 @@ def _search_seeds(command: str, request: _Request, spec: Spec | None) -> None:
     failed = [one["seed"] for one in result["seeds"] if one["status"] != "finished"]
     if result["finished"] and not request.as_json:
         click.echo(f"picture of mean shares: {result.folder / PICTURE}")
+        request.say_what_is_next(command, result.folder)
     if failed:
         way_on = request.resumption(command, result.folder)
         fail(f"{len(failed)} of {len(result['seeds'])} seeds failed; when mended, go on with: {way_on}")
