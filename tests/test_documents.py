@@ -58,6 +58,19 @@ def test_how_it_works_is_how_it_works(tmp_path: Path, monkeypatch: pytest.Monkey
     assert attempted > 15
 
 
+def test_every_page_is_in_a_table_of_contents() -> None:
+    docs = ROOT / "docs"
+    listed = {docs / "index.md"}
+    for page in docs.rglob("*.md"):
+        for entries in re.findall(
+            r"^```{toctree}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+        ):
+            for entry in re.findall(r"^[^:\s].*$", entries, re.MULTILINE):
+                listed |= set(page.parent.glob(f"{entry}.md"))
+    pages = {page for page in docs.rglob("*.md") if "examples" not in page.parts}
+    assert {page.name for page in pages - listed} == set(), "add it to docs/index.md, under the caption that fits"
+
+
 def blocks(document: str, language: str) -> list[str]:
     """The code in a language that a document has, in order."""
     text = (ROOT / document).read_text(encoding="utf-8")
