@@ -38,6 +38,8 @@ exclude_patterns = ["examples", "site"]
 html_theme = "furo"
 html_title = f"symdsl {version}"
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_sphinx = False
 html_math_renderer = "mathml"
 

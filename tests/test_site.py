@@ -56,6 +56,7 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     assert (done.stderr, done.returncode) == ("", 0)
     assert "<math" in (tmp_path / "site" / "how-it-works.html").read_text()
     assert "symdsl.search" in (tmp_path / "site" / "api.html").read_text()
+    assert (tmp_path / "site" / "mathematics.html").read_text().count("<math") > 150
     assert "Contributing" in (tmp_path / "site" / "contributing.html").read_text()
 
 
