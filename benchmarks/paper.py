@@ -4,17 +4,16 @@
     python benchmarks/paper.py table2 --profile cpu --cifar-images ~/cifar10 --list
 
 Every row runs by MAP and with learned priors, each in a folder of its own below `--out`. What is finished there is
-read, what was interrupted goes on, what failed is tried again. A row that fails is reported with its reason while the
-others run; the command then ends with status 1. The table goes to standard output and to `OUT/TABLE-PROFILE.md`.
+read, what was interrupted goes on, what fails is tried once more, and again by the same command. A row that fails is
+reported with its reason while the others run; the command then ends with status 1. The table goes to standard output
+and to `OUT/TABLE-PROFILE.md`.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +22,21 @@ from paper_table import Line, markdown
 from published import TABLES, Row
 
 from symdsl.analysis.dataset import trail
-from symdsl.diagnostics import Collector, NumericalError, RunError, SpecError
+from symdsl.diagnostics import Collector, SpecError
 from symdsl.graph import cost
 from symdsl.language import ast
 from symdsl.language.imports import read_file
 from symdsl.language.printer import print_program
-from symdsl.progress import Callback
+from symdsl.progress import Observers, Silent
+from symdsl.runner.engines import Children
+from symdsl.runner.many import reason_of, run_all
 from symdsl.runner.searching import Objective
-from symdsl.runner.tasks import INTERRUPTED, Children, Task, side_by_side
-from symdsl.runs import RunFolder
-from symdsl.runs.checkpoint import STATES
-from symdsl.runs.folder import RUN, in_use
+from symdsl.runner.tasks import INTERRUPTED, Task
+from symdsl.runs import RunFolder, Status
 from symdsl.spec import Spec, load, parse
 
 SPECS = Path(__file__).parent.parent / "specs" / "paper"
 OBJECTIVES: tuple[Objective, ...] = ("map", "laplace")
-FAILURES = (RunError, NumericalError, SpecError)
 
 
 # ---------------------------------------------------------------- specs
@@ -101,37 +99,8 @@ class Run:
     def cost(self) -> tuple[int, bool]:
         return cost.multiply_adds(self.spec.graph()), self.objective == "laplace"
 
-    def result(self, children: Children) -> Mapping[str, Any]:
-        """The content of `result.json`, from the folder if the run is finished.
-
-        Raises:
-            RunError: it failed, or the folder holds a run of another spec.
-        """
-        if not self._is_finished():
-            children.run(self._task(), Callback())
-        return RunFolder.view(self.folder).read_result()
-
-    def _is_finished(self) -> bool:
-        if not self._has_begun():
-            return False
-        folder = RunFolder.view(self.folder)
-        if folder.read_text("spec.sym") != self._text():
-            raise RunError(f"{self.folder}: holds a run of another spec; delete it or give another --out")
-        return folder.status == "finished"
-
-    def _has_begun(self) -> bool:
-        """Whether there is a run to go on with; one that left no checkpoint is cleared away."""
-        if not (self.folder / RUN).exists():
-            return False
-        kept = in_use(self.folder) or any((self.folder / name).exists() for name in STATES)
-        if not kept:
-            shutil.rmtree(self.folder)
-        return kept
-
-    def _text(self) -> str:
-        return parse(self.spec.text(), {"search.seed": self.seed}).text()
-
-    def _task(self) -> Task:
+    @property
+    def task(self) -> Task:
         return Task(
             text=self.spec.text(),
             name=self.row.spec,
@@ -139,7 +108,7 @@ class Run:
             device=self.device,
             objective=self.objective,
             folder=str(self.folder),
-            resumed=(self.folder / RUN).exists(),
+            title=self.title,
             profile=self.spec.profile,
         )
 
@@ -155,29 +124,31 @@ def runs_of(row: Row, spec: Spec, options: argparse.Namespace, out: Path) -> Ite
 
 def outcomes(runs: Sequence[Run], jobs: int) -> dict[Run, Mapping[str, Any] | str]:
     """The result of every run, or the reason why it has none; `jobs` at a time, the cheapest first."""
-    children = Children(threads=1)
-    ordered = sorted(runs, key=lambda run: run.cost)
-    found = side_by_side([partial(_outcome, run, children) for run in ordered], jobs, children)
-    return dict(zip(ordered, found, strict=True))
+    found: dict[str, Mapping[str, Any] | str] = {}
+
+    def note(task: Task, status: Status, reason: str | None) -> None:
+        if status == "finished":
+            result = found[task.folder] = RunFolder.view(task.folder).read_result()
+            test = result["test"]
+            seconds = result["wall_s"]["total"]
+            _say(f"{task.title}: {100 * test['accuracy']:.2f} %, NLL {test['nll']:.4f}, {seconds:.0f} s")
+        else:
+            found[task.folder] = reason or status
+
+    tasks = {run.task: run for run in sorted(runs, key=lambda run: run.cost)}
+    run_all(list(tasks), Children(threads=1), jobs, note, _Saying())
+    return {run: found[task.folder] for task, run in tasks.items()}
 
 
-def _outcome(run: Run, children: Children) -> Mapping[str, Any] | str:
-    _say(f"{run.title} begins")
-    try:
-        result = run.result(children)
-    except FAILURES as error:
-        _say(f"{run.title} failed: {reason_of(error)}")
-        return reason_of(error)
-    test = result["test"]
-    _say(f"{run.title}: {100 * test['accuracy']:.2f} %, NLL {test['nll']:.4f}, {result['wall_s']['total']:.0f} s")
-    return result
+class _Saying(Observers):
+    """A line when a run begins, and for every run that fails."""
 
+    def of(self, title: str) -> Silent:
+        _say(f"{title} begins")
+        return Silent()
 
-def reason_of(error: Exception) -> str:
-    """One line."""
-    if isinstance(error, SpecError):
-        return next(one.message for one in error.diagnostics if one.severity == "error")
-    return " ".join(str(error).split())
+    def on_note(self, text: str) -> None:
+        _say(text)
 
 
 def _say(text: str) -> None:

@@ -11,7 +11,7 @@ from symdsl.diagnostics import RunError
 
 if TYPE_CHECKING:
     from symdsl.render import Format
-    from symdsl.runs import RunFolder, SeedsFolder
+    from symdsl.runs import RunFolder, SeedsFolder, SweepFolder
     from symdsl.spec import Spec
 
 PICTURES: tuple[Format, ...] = ("dot", "svg", "png", "pdf")
@@ -113,6 +113,16 @@ def _seeds_picture(format: Format) -> Callable[[SeedsFolder], bytes]:
     return view
 
 
+def _sweep_table(folder: SweepFolder) -> bytes:
+    from symdsl.render.sweeps import sweep_table
+
+    return _table_bytes(sweep_table(folder.rows(), folder.axes))
+
+
+def _sweep_json(folder: SweepFolder) -> bytes:
+    return json_bytes(folder.rows())
+
+
 def _predictions_table(content: Mapping[str, Any]) -> bytes:
     from symdsl.render.predictions import predictions_table
 
@@ -153,3 +163,6 @@ SEEDS_VIEWS: dict[str, Callable[[SeedsFolder], bytes]] = {
     **{format: _seeds_picture(format) for format in PICTURES},
 }
 """Views of a search with several seeds, by the same names; the picture shows mean shares."""
+
+SWEEP_VIEWS: dict[str, Callable[[SweepFolder], bytes]] = {"table": _sweep_table, "json": _sweep_json}
+"""Views of a sweep, by the same names."""

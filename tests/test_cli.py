@@ -26,6 +26,7 @@ from symdsl.cli import main
 from symdsl.diagnostics import RunError
 from symdsl.language.imports import LARGEST
 from symdsl.progress import Callback, Silent
+from symdsl.runner import engines
 from symdsl.runs import RunFolder, checkpoint
 
 TINY = """
@@ -106,7 +107,7 @@ def lines(text: str) -> list[str]:
 def test_help_names_every_command() -> None:
     shown = call("--help")
     assert shown.exit_code == 0
-    before = ("new", "check", "fmt", "explain", "data", "compile", "search", "map")
+    before = ("new", "check", "fmt", "explain", "data", "compile", "search", "map", "sweep")
     for command in (*before, "runs", "show", "report", "eval", "lsp"):
         assert f" {command} " in shown.stdout
 
@@ -884,6 +885,78 @@ def test_interrupted_seeds_say_how_to_go_on(tiny: Path, monkeypatch: pytest.Monk
     refused = call("show", "all", "--emit", "svg")
     assert (refused.exit_code, refused.stdout) == (3, "")
     assert "no seed is finished, there is nothing to draw yet" in refused.stderr
+
+
+# ---------------------------------------------------------------- sweeps
+
+
+@pytest.fixture
+def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of a sweep stay in this process, where they take a moment."""
+    monkeypatch.setitem(engines.ENGINES, "local", lambda resources, device, jobs: engines.InProcess())
+
+
+def test_a_sweep_ends_in_a_table_a_page_and_folders(tiny: Path, in_process: None) -> None:
+    done = call("sweep", tiny, "--set", "width=1,2", "--objective", "both", "--out", "all", "--device", "cpu")
+    assert (done.exit_code, lines(done.stderr)[0]) == (0, "4 runs")
+    assert "4 of 4 runs finished" in done.stdout
+    assert lines(done.stdout)[-2:] == ["table: all/sweep.csv", "report: all/sweep.html"]
+    names = {f"tiny-width={width}-{objective}-seed-711" for width in (1, 2) for objective in ("laplace", "map")}
+    assert {path.name for path in Path("all").iterdir() if path.is_dir()} == names
+    assert call("show", "all").stdout == "".join(f"{line}\n" for line in lines(done.stdout)[:-2])
+    assert [row["width"] for row in json.loads(call("show", "all", "--emit", "json").stdout)] == ["1", "1", "2", "2"]
+    assert "a sweep has no picture; choose one of its runs" in call("show", "all", "--emit", "svg").stderr
+    assert call("report", "all", "-o", "page.html").exit_code == 0
+    assert call("runs", "all").stdout.count("finished") == 4
+    refused = call("eval", "all")
+    assert (refused.exit_code, "holds the runs of a sweep" in refused.stderr) == (3, True)
+
+
+def test_a_sweep_that_fails_or_is_interrupted_says_how_to_go_on(
+    tiny: Path, in_process: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    honest, raised = engines.Task.run, [KeyboardInterrupt(), RunError("no room"), RunError("no room")]
+
+    def run(task: engines.Task, observer: Any) -> None:
+        if raised:
+            raise raised.pop(0)
+        honest(task, observer)
+
+    monkeypatch.setattr(engines.Task, "run", run)
+    done = call("sweep", tiny, "--out", "all", "--device", "cpu", "--resource", "cpus=1")
+    way_on = "symdsl sweep --resource cpus=1 --device cpu --resume all"
+    assert (done.exit_code, lines(done.stderr)[-1]) == (130, f"interrupted; go on with: {way_on}")
+    done = call("sweep", "--device", "cpu", "--resume", "all")
+    assert done.exit_code == 3
+    assert "tiny-seed-711 failed: no room" in done.stdout
+    assert lines(done.stderr)[-1] == (
+        "error: 1 of 1 runs failed; when mended, go on with: symdsl sweep --device cpu --resume all"
+    )
+    done = call("sweep", "--device", "cpu", "--resume", "all", "--quiet", "--json")
+    assert (done.exit_code, done.stderr, json.loads(done.stdout)[0]["status"]) == (0, "", "finished")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "complaint"),
+    [
+        ([], 2, "Missing argument 'SPEC...': only"),
+        (["tiny.sym", "--set", "width"], 2, "`width` must have the form K=V or K=V,V,..."),
+        (["tiny.sym", "--set", "width=1,,2"], 2, "must have the form"),
+        (["tiny.sym", "--set", "width=1", "--set", "width=2"], 2, "`width` is given twice: write `width=V,V`"),
+        (["tiny.sym", "--set", "width=1,1"], 2, "must list different values"),
+        (["tiny.sym", "--resource", "four"], 2, "`four` must have the form K=V"),
+        (["tiny.sym", "--resume", "all"], 2, "a sweep goes on as it was started"),
+        (["tiny.sym", "--set", "widht=1,2"], 1, "did you mean `width`?"),
+        (["tiny.sym", "--set", "width=1,0"], 1, "--set:1:7"),
+        (["tiny.sym", "--resource", "cpu=2"], 3, "did you mean `cpus`?"),
+        (["--resume", "nowhere"], 3, "nowhere/sweep.json: cannot be read: No such file or directory"),
+    ],
+)
+def test_a_sweep_that_cannot_be_run(tiny: Path, arguments: list[str], status: int, complaint: str) -> None:
+    done = call("sweep", *arguments)
+    assert done.exit_code == status
+    assert " ".join(complaint.split()) in " ".join(done.stderr.replace("│", "").split())
+    assert not Path("runs").exists()
 
 
 # ---------------------------------------------------------------- profiles

@@ -139,9 +139,11 @@ def test_what_was_interrupted_goes_on(paper: Paper) -> None:
     arguments = ("table1", "--rows", "digit_conv", "--seeds", "3", "--objectives", "map")
     assert paper(*arguments) == (INTERRUPTED, "")
     assert paper.ended
+    begun = json.loads((paper.path("digit_conv-map-3") / "run.json").read_text())["started"]
     paper.stopped = set()
     assert paper(*arguments)[0] == 0
-    assert [task.resumed for task in paper.tasks] == [True]
+    info = json.loads((paper.path("digit_conv-map-3") / "run.json").read_text())
+    assert info["started"] == begun
 
 
 def test_what_left_no_checkpoint_begins_anew(paper: Paper) -> None:
@@ -149,7 +151,8 @@ def test_what_left_no_checkpoint_begins_anew(paper: Paper) -> None:
     folder.mkdir(parents=True)
     (folder / "run.json").write_text("{}")
     assert paper("table1", "--rows", "digit_conv", "--seeds", "3", "--objectives", "map")[0] == 0
-    assert [task.resumed for task in paper.tasks] == [False]
+    assert paper.ran == {"digit_conv-map-3"}
+    assert (folder / "result.json").exists()
 
 
 def test_a_run_at_another_scale_is_not_taken_for_this_one(paper: Paper) -> None:

@@ -13,6 +13,7 @@ _IN_THE_ORDER_OF_THE_WORK = {
     **dict.fromkeys(("new", "check", "fmt", "explain"), "specs"),
     **dict.fromkeys(("data", "compile"), "networks"),
     **dict.fromkeys(("search", "map"), "learning"),
+    "sweep": "sweeping",
     **dict.fromkeys(("runs", "show", "report", "eval"), "runs"),
     **dict.fromkeys(("predict", "export"), "learned"),
     "lsp": "specs",

@@ -172,7 +172,7 @@ def _search(command: str, request: _Request) -> None:
     from symdsl import runner
 
     loggers = request.loggers()
-    with _ending_gently(), observer(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
+    with ending_gently(), observer(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
         result = runner.search(
             spec,
             device=request.device,
@@ -191,7 +191,7 @@ def _search_seeds(command: str, request: _Request, spec: Spec | None) -> None:
     from symdsl.runs.seeds import PICTURE
 
     request.loggers()  # so that one that cannot be had is named at once
-    with _ending_gently(), observers(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
+    with ending_gently(), observers(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
         result = runner.search_seeds(
             spec,
             request.seeds,
@@ -232,7 +232,7 @@ def _telling_the_way_on(watcher: Silent | Observers, command: str, request: _Req
 
 
 @contextlib.contextmanager
-def _ending_gently() -> Iterator[None]:
+def ending_gently() -> Iterator[None]:
     """Lets the signals that schedulers and closed terminals send do what Ctrl-C does, unless they are ignored."""
     requests = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) == signal.SIG_DFL]
     for request in requests:

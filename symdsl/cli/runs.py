@@ -9,7 +9,8 @@ import rich_click as click
 
 from symdsl.cli.options import PATH, device_option, json_option, settings_of_data
 from symdsl.cli.terminal import deliver
-from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, json_bytes, runs_bytes
+from symdsl.diagnostics import RunError
+from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, SWEEP_VIEWS, json_bytes, runs_bytes
 
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--emit", type=click.Choice(list(RUN_VIEWS)), default="table", show_default=True, help="What to show.")
 @click.option("-o", "--output", type=PATH, help="Write to this file, not to standard output.")
 def show(run: Path, emit: str, output: Path | None) -> None:
-    """Show the layer table of a run or of several seeds, or draw its picture."""
+    """Show the layer table of a run or of several seeds, or draw its picture; of a sweep, the table of its runs."""
     deliver(run_view(run, emit), emit, output)
 
 
@@ -49,7 +50,7 @@ def runs(folder: Path, as_json: bool) -> None:
 def report(runs: tuple[Path, ...], output: Path, opened: bool) -> None:
     """Write one HTML page about a run, or about several side by side; it needs no network to be read.
 
-    A RUN may be the folder of several seeds, which stands for all of them.
+    A RUN may be the folder of several seeds or of a sweep, which stands for all runs in it.
     """
     from symdsl.report import report_html
     from symdsl.runs import write_atomic
@@ -81,9 +82,13 @@ def eval(run: Path, settings: dict[str, Override], device: str, as_json: bool) -
 
 
 def run_view(folder: Path, emit: str) -> bytes:
-    """A view of a run, or of a search with several seeds."""
-    from symdsl.runs import RunFolder, SeedsFolder
+    """A view of a run, of a search with several seeds, or of a sweep."""
+    from symdsl.runs import RunFolder, SeedsFolder, SweepFolder
 
+    if SweepFolder.is_one(folder):
+        if emit not in SWEEP_VIEWS:
+            raise RunError(f"{folder}: a sweep has no picture; choose one of its runs")
+        return SWEEP_VIEWS[emit](SweepFolder.view(folder))
     if SeedsFolder.is_one(folder):
         return SEEDS_VIEWS[emit](SeedsFolder.view(folder))
     run = RunFolder.view(folder)

@@ -10,7 +10,7 @@ import attrs
 
 from symdsl.analysis.facts import Layer
 from symdsl.diagnostics import RunError
-from symdsl.runs import RunFolder, SeedsFolder
+from symdsl.runs import RunFolder, SeedsFolder, SweepFolder
 from symdsl.runs.predictions import Predictions
 from symdsl.runs.predictions import read as read_predictions
 
@@ -67,12 +67,12 @@ def pruned_in(record: Mapping[str, Any]) -> list[str]:
 
 
 def _folders(path: Path) -> list[Path]:
-    if not SeedsFolder.is_one(path):
+    several = next((one for one in (SeedsFolder, SweepFolder) if one.is_one(path)), None)
+    if several is None:
         return [path]
-    folder = SeedsFolder.view(path)
-    begun = [folder.run(seed) for seed in folder.seeds if folder.has_begun(seed)]
+    begun = several.view(path).begun()
     if not begun:
-        raise RunError(f"{path}: no seed has begun, there is nothing to report yet")
+        raise RunError(f"{path}: none of the {several.CALLED} has begun, there is nothing to report yet")
     return begun
 
 

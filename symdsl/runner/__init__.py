@@ -4,6 +4,7 @@ from symdsl.runner.evaluate import evaluate
 from symdsl.runner.loading import Run, load_run
 from symdsl.runner.searching import Result, search
 from symdsl.runner.seeds import SeedsResult, search_seeds
+from symdsl.runner.sweeping import grid, sweep
 from symdsl.runner.timing import probe
 
-__all__ = ["Result", "Run", "SeedsResult", "evaluate", "load_run", "probe", "search", "search_seeds"]
+__all__ = ["Result", "Run", "SeedsResult", "evaluate", "grid", "load_run", "probe", "search", "search_seeds", "sweep"]

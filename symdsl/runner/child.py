@@ -6,22 +6,15 @@ import json
 import signal
 import sys
 
-from symdsl.diagnostics import NumericalError, RunError
-from symdsl.runner.tasks import FAILED, INTERRUPTED, Reporting, Task
+from symdsl.runner.tasks import Task, performed
 
 
 def main() -> None:
     """Runs the task and reports on standard output; exits like the command line."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    request, reporting = json.load(sys.stdin), Reporting(sys.stdout)
+    request = json.load(sys.stdin)
     sys.argv = request["command"]  # so that the run says what it was started with
-    try:
-        Task(**request["task"]).run(reporting)
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
-    except (RunError, NumericalError) as error:
-        reporting.failed(str(error))
-        sys.exit(FAILED)
+    sys.exit(performed(Task(**request["task"]), sys.stdout))
 
 
 if __name__ == "__main__":

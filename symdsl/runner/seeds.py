@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from symdsl import render, runs
-from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import content_hash
-from symdsl.progress import Callbacks, Observers
+from symdsl.progress import Observers
+from symdsl.runner.engines import Children, InProcess
+from symdsl.runner.many import run_all
 from symdsl.runner.searching import Objective
-from symdsl.runner.tasks import Children, Task, side_by_side
+from symdsl.runner.tasks import Task
 from symdsl.runs import SeedsFolder
 from symdsl.runs.folder import SPEC
 from symdsl.runs.schema import MOST_SEEDS
@@ -68,7 +67,7 @@ def search_seeds(
 ) -> SeedsResult:
     """Runs a search with several seeds, each in a run folder of its own below one folder.
 
-    A seed that fails is taken down and the others go on.
+    A seed that fails is tried once more, then taken down, and the others go on.
 
     Args:
         spec: what to learn; a search that is resumed knows its own.
@@ -95,9 +94,14 @@ def search_seeds(
     with _opened(spec, tuple(numbers), out, resume, objective) as folder, watch or Observers() as watcher:
         watcher.on_start(folder.path)
         finished = folder.finished()
-        tasks = [_task(folder, one, spec, device, objective) for one in folder.seeds if one not in finished]
+        tasks = [_task(folder, one, spec, device, objective) for one in folder.runs if one not in finished]
+        engine = Children(max(1, (os.cpu_count() or 1) // jobs)) if jobs > 1 else InProcess()
+
+        def note(task: Task, status: runs.Status, reason: str | None) -> None:
+            folder.note(Path(task.folder).name, status, reason)
+
         try:
-            _Seeds(folder, watcher, callbacks).run(tasks, jobs)
+            run_all(tasks, engine, jobs, note, watcher, lambda task: callbacks(task.seed))
         finally:
             content = _written(folder, spec)
         return SeedsResult(content, folder.path, spec)
@@ -151,45 +155,6 @@ def _task(folder: SeedsFolder, seed: Seed, spec: Spec, device: str, objective: O
         device=device,
         objective=objective,
         folder=str(folder.run(seed)),
-        resumed=folder.has_begun(seed),
+        title=f"seed {seed.seed}",
         profile=spec.profile,
     )
-
-
-@attrs.frozen
-class _Seeds:
-    """Runs tasks, and takes down what becomes of them."""
-
-    folder: SeedsFolder
-    watcher: Observers
-    callbacks: Callable[[int], Sequence[object]]
-    _noting: threading.Lock = attrs.field(factory=threading.Lock, init=False)
-
-    def run(self, tasks: Sequence[Task], jobs: int) -> None:
-        """Runs all tasks, `jobs` at a time."""
-        if jobs > 1:
-            self._side_by_side(tasks, jobs)
-            return
-        for task in tasks:
-            self._one(task, Task.run)
-
-    def _one(self, task: Task, way: Callable[[Task, object], None]) -> None:
-        with self.watcher.of(f"seed {task.seed}") as observer:
-            try:
-                way(task, Callbacks([observer, *self.callbacks(task.seed)]))
-            except (RunError, NumericalError) as error:
-                self._note(task.seed, "failed", str(error))
-                self.watcher.on_note(f"seed {task.seed} failed: {error}")
-            except KeyboardInterrupt:
-                self._note(task.seed, "interrupted")
-                raise
-            else:
-                self._note(task.seed, "finished")
-
-    def _note(self, seed: int, status: runs.Status, reason: str | None = None) -> None:
-        with self._noting:
-            self.folder.note(seed, status, reason)
-
-    def _side_by_side(self, tasks: Sequence[Task], jobs: int) -> None:
-        children = Children(max(1, (os.cpu_count() or 1) // jobs))
-        side_by_side([partial(self._one, task, children.run) for task in tasks], jobs, children)

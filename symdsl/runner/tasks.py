@@ -1,34 +1,29 @@
-"""One search of several: as a value, and as a process of its own that reports to the one that started it."""
+"""One search of several as plain values, and what a process that runs it says about it."""
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import signal
-import subprocess
-import sys
-import threading
+import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, Protocol, TextIO
 
 import attrs
 
 from symdsl.analysis.profiles import Change, Profile
-from symdsl.diagnostics import RunError
+from symdsl.diagnostics import NumericalError, RunError
 from symdsl.progress import Callback, Callbacks, Metrics
 from symdsl.runner.searching import Objective, search
-from symdsl.spec import parse
-
-Found = TypeVar("Found")
+from symdsl.runs import RunFolder
+from symdsl.runs.folder import RESULT, RUN, SPEC, has_checkpoint, in_use
+from symdsl.spec import Spec, parse
 
 _PAUSE = 0.2
 """Seconds between reports about the loading of data."""
 
-FAILED, INTERRUPTED = 3, 130
+DONE, FAILED, INTERRUPTED = 0, 3, 130
 """How a process says with its exit status what became of its task."""
 
 
@@ -41,7 +36,7 @@ def _profile(found: Profile | Mapping[str, Any] | None) -> Profile | None:
 
 @attrs.frozen
 class Task:
-    """One seed's search, as plain values that another process can be handed.
+    """One search, as plain values that another process can be handed.
 
     Attributes:
         text: the spec.
@@ -49,8 +44,8 @@ class Task:
         seed: replaces the spec's own.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         objective: `laplace` or `map`.
-        folder: the run folder.
-        resumed: whether it holds an unfinished run to go on with.
+        folder: the run folder: new, or of the same run, which goes on.
+        title: what it is called among others.
         profile: the profile of the spec that was set.
     """
 
@@ -60,96 +55,76 @@ class Task:
     device: str
     objective: Objective
     folder: str
-    resumed: bool
+    title: str
     profile: Profile | None = attrs.field(default=None, converter=_profile)
 
+    @property
+    def is_finished(self) -> bool:
+        """Whether the folder holds the finished run.
+
+        Raises:
+            RunError: it holds a run of another spec, or a damaged one.
+        """
+        if not self._has_begun:
+            return False
+        run = RunFolder.view(self.folder)
+        if run.status == "finished" and run.read_text(SPEC) != self._spec().text():
+            raise RunError(f"{self.folder}: holds a run of another spec; delete it or give another --out")
+        return run.status == "finished"
+
     def run(self, callback: object) -> None:
-        """Searches; raises what `search` raises."""
+        """Searches, or goes on where an earlier attempt was left; one that left nothing is cleared away.
+
+        Raises what `search` raises.
+        """
+        if self.is_finished:
+            return
+        folder, resumed = Path(self.folder), self._has_begun
+        if not resumed and (folder / RUN).exists():
+            shutil.rmtree(folder)
+        out, resume = (None, folder) if resumed else (folder, None)
+        search(self._spec(), self.device, out, resume, objective=self.objective, callbacks=[callback])
+
+    def _spec(self) -> Spec:
         parsed = parse(self.text, {"search.seed": self.seed})
-        spec = attrs.evolve(parsed, name=self.name, profile=self.profile)
-        out, resume = (None, self.folder) if self.resumed else (self.folder, None)
-        search(spec, self.device, out, resume, objective=self.objective, callbacks=[callback])
+        return attrs.evolve(parsed, name=self.name, profile=self.profile)
+
+    @property
+    def _has_begun(self) -> bool:
+        """Whether there is a run to go on with."""
+        folder = Path(self.folder)
+        return (folder / RUN).exists() and (in_use(folder) or has_checkpoint(folder) or (folder / RESULT).exists())
 
 
-class Children:
-    """Runs tasks in processes of their own, from several threads.
-
-    The processes are not reached by a terminal's Ctrl-C: `end` asks each of them, once, to leave its run in a state
-    that can be resumed.
-
-    Args:
-        threads: how many threads each may compute with, unless `OMP_NUM_THREADS` says so.
-    """
-
-    def __init__(self, threads: int) -> None:
-        self._environment = {"OMP_NUM_THREADS": str(threads)} | os.environ
-        self._running: set[subprocess.Popen[str]] = set()
-        self._starting = threading.Lock()
-        self._ended = False
+class Engine(Protocol):
+    """Runs tasks somewhere, each when it is asked to, from several threads."""
 
     def run(self, task: Task, callback: object) -> None:
         """Runs one task to its end.
 
         Raises:
             RunError: it failed.
+            NumericalError: its numbers went wrong.
             KeyboardInterrupt: it was interrupted.
         """
-        heard = Callbacks([callback])
-        with heard.hearing_failures():
-            self._run(task, heard)
-
-    def _run(self, task: Task, heard: Callbacks) -> None:
-        reason = ""
-        with self._started() as process:
-            assert process.stdin is not None, "it is a pipe"
-            assert process.stdout is not None, "it is a pipe"
-            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-                json.dump({"task": attrs.asdict(task), "command": sys.argv}, pipe)
-            for line in process.stdout:
-                reason = _told(json.loads(line), heard) or reason
-        with self._starting:
-            self._running.discard(process)
-        if process.returncode in (INTERRUPTED, -signal.SIGTERM):
-            raise KeyboardInterrupt
-        if process.returncode:
-            raise RunError(reason or f"its process ended with status {process.returncode}")
+        ...
 
     def end(self) -> None:
         """Interrupts every task that is running, and lets none begin."""
-        with self._starting:
-            self._ended = True
-            for process in self._running:
-                process.terminate()
-
-    def _started(self) -> subprocess.Popen[str]:
-        with self._starting:
-            if self._ended:
-                raise KeyboardInterrupt
-            process = subprocess.Popen(
-                [sys.executable, "-m", "symdsl.runner.child"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                text=True,
-                env=self._environment,
-                start_new_session=True,
-            )
-            self._running.add(process)
-            return process
+        ...
 
 
-def side_by_side(works: Sequence[Callable[[], Found]], jobs: int, children: Children) -> list[Found]:
-    """Does works that run tasks as `children`, `jobs` at a time in threads, and gives what they found, in order.
-
-    Whatever one of them raises, or Ctrl-C, interrupts the others.
-    """
-    with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(work) for work in works]
-        try:
-            return [future.result() for future in futures]
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            children.end()
-            raise
+def performed(task: Task, stream: TextIO) -> int:
+    """Runs a task, reports on it to a stream, and gives the exit status of its process."""
+    reporting = Reporting(stream)
+    try:
+        task.run(reporting)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except (RunError, NumericalError) as error:
+        reporting.failed(str(error))
+        return FAILED
+    return DONE
 
 
 class Reporting(Callback):
@@ -168,7 +143,7 @@ class Reporting(Callback):
 
     def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
         """Report the beginning."""
-        self._tell("start", [str(folder), epochs, resumed_from])
+        self._tell("start", [os.fspath(folder), epochs, resumed_from])
 
     def on_epoch(self, record: Metrics) -> None:
         """Report an epoch."""
@@ -193,9 +168,9 @@ class Reporting(Callback):
             raise KeyboardInterrupt from None  # nobody waits for this search any more
 
 
-def _told(report: Mapping[str, Any], callbacks: Callbacks) -> str:
-    """Hands a report on; returns the reason of a failure."""
-    ((what, content),) = report.items()
+def hand_on(line: str, callbacks: Callbacks) -> str:
+    """Hands on what a line of `Reporting` says; returns the reason of a failure."""
+    ((what, content),) = json.loads(line).items()
     match what:
         case "loading":
             callbacks.on_loading(*content)

@@ -31,7 +31,8 @@ from symdsl.runs.schema import Status, check_result, check_status
 if TYPE_CHECKING:
     import networkx as nx
 
-LOCK, RUN, RESULT, METRICS, SEEDS = ".lock", "run.json", "result.json", "metrics.jsonl", "seeds.json"
+LOCK, RUN, RESULT, METRICS = ".lock", "run.json", "result.json", "metrics.jsonl"
+SEEDS, SWEEP = "seeds.json", "sweep.json"
 SPEC, GRAPH, WEIGHTS = "spec.sym", "graph.json", "model.safetensors"
 PACKAGES = ("symdsl", "torch", "torchvision", "numpy", "networkx", "scikit-learn", "safetensors")
 
@@ -124,6 +125,8 @@ class RunFolder:
                 raise RunError(f"{run.path}: {'not a folder' if run.path.exists() else 'no such folder'}")
             if (run.path / SEEDS).is_file():
                 raise RunError(f"{run.path}: holds the runs of several seeds, each in a folder of its own; choose one")
+            if (run.path / SWEEP).is_file():
+                raise RunError(f"{run.path}: holds the runs of a sweep, each in a folder of its own; choose one")
             if not (run.path / RUN).is_file():
                 raise RunError(f"{run.path}: not a run folder, it holds no {RUN}")
         return run

@@ -1,0 +1,210 @@
+"""The command that runs a grid of searches: `sweep`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import rich_click as click
+
+from symdsl.cli.learning import ending_gently
+from symdsl.cli.options import PATH, device_option, json_option, seed_numbers
+from symdsl.cli.runs import run_view
+from symdsl.cli.terminal import INTERRUPTED, deliver, fail, tell
+from symdsl.diagnostics import RunError
+from symdsl.progress import Observers, observers
+
+if TYPE_CHECKING:
+    from symdsl.runner.engines import Place
+    from symdsl.runner.searching import Objective
+
+_OBJECTIVES: dict[str, tuple[Objective, ...]] = {"laplace": ("laplace",), "map": ("map",), "both": ("laplace", "map")}
+
+
+def parts_of(text: str) -> Iterator[str]:
+    """What stands between the commas of a text that are in no brackets and no quotes."""
+    depth, quoted, begin = 0, False, 0
+    for at, letter in enumerate(text):
+        if letter == '"':
+            quoted = not quoted
+        elif not quoted and letter in "([{":
+            depth += 1
+        elif not quoted and letter in ")]}":
+            depth -= 1
+        elif not quoted and letter == "," and depth <= 0:
+            yield text[begin:at].strip()
+            begin = at + 1
+    yield text[begin:].strip()
+
+
+def values_by_key(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """The values that each key is to take."""
+    found: dict[str, tuple[str, ...]] = {}
+    for written in given:
+        key, equals, values = (part.strip() for part in written.partition("="))
+        parts = tuple(parts_of(values))
+        if not (key and equals and all(parts)):
+            raise click.BadParameter(f"`{written}` must have the form K=V or K=V,V,...", ctx, param)
+        if key in found:
+            raise click.BadParameter(f"`{key}` is given twice: write `{key}=V,V`", ctx, param)
+        if len(set(parts)) < len(parts):
+            raise click.BadParameter(f"`{written}` must list different values", ctx, param)
+        found[key] = parts
+    return found
+
+
+def resources_by_name(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    """What a run gets, by name."""
+    if strange := next((one for one in given if not re.fullmatch(r"\w+=.+", one)), None):
+        raise click.BadParameter(f"`{strange}` must have the form K=V", ctx, param)
+    return {name: value for name, _, value in (one.partition("=") for one in given)}
+
+
+@attrs.frozen
+class _Request:
+    """What `sweep` is asked to do, one attribute per option."""
+
+    specs: tuple[Path, ...]
+    settings: dict[str, tuple[str, ...]]
+    seeds: int | tuple[int, ...] | None
+    objective: str | None
+    on: Place
+    jobs: int | None
+    resources: dict[str, str]
+    device: str
+    out: Path | None
+    resume: Path | None
+    quiet: bool
+    as_json: bool
+
+    def check(self) -> None:
+        """Refuses options that exclude each other, or need each other."""
+        if not self.specs and self.resume is None:
+            raise click.UsageError("Missing argument 'SPEC...': only `--resume DIR` needs none")
+        said = (self.specs, self.settings, self.seeds, self.objective, self.out)
+        if self.resume is not None and any(one not in ((), {}, None) for one in said):
+            raise click.UsageError(
+                "a sweep goes on as it was started: leave SPEC, `--set`, `--seeds`, `--objective` and `--out` out"
+            )
+
+    def resumption(self, folder: Path) -> str:
+        """The command that goes on with an interrupted sweep."""
+        words = ["--on", self.on] if self.on != "local" else []
+        words += ["--jobs", str(self.jobs)] if self.jobs else []
+        words += [word for name, value in self.resources.items() for word in ("--resource", f"{name}={value}")]
+        words += ["--device", self.device] if self.device != "auto" else []
+        return shlex.join(["symdsl", "sweep", *words, "--resume", str(folder)])
+
+
+@click.command()
+@click.argument("specs", type=PATH, nargs=-1, metavar="[SPEC...]")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="K=V,V,...",
+    callback=values_by_key,
+    help="Run with each of these values: width=4,8 or candidates=[CONV(3)],[F-FC,CONV(3)]. Several `--set` give all "
+    "combinations.",
+)
+@click.option(
+    "--seeds",
+    callback=seed_numbers,
+    metavar="N|A,B,...",
+    help="Run each combination with N seeds, counted up from the spec's, or with those listed.",
+)
+@click.option(
+    "--objective",
+    type=click.Choice(list(_OBJECTIVES)),
+    help="Learn the priors (laplace, as does `search`), leave them (map), or run both; by default laplace.",
+)
+@click.option(
+    "--on",
+    type=click.Choice(["local", "ray", "slurm"]),
+    default="local",
+    show_default=True,
+    help="Where to run: processes here, tasks of Ray, or jobs of Slurm.",
+)
+@click.option(
+    "--jobs", type=click.IntRange(1), help="How many runs at a time; by default 1 here, and 64 on Ray or Slurm."
+)
+@click.option(
+    "--resource",
+    "resources",
+    multiple=True,
+    metavar="K=V",
+    callback=resources_by_name,
+    help="What a run gets: cpus=4, gpus=1; on Ray the address=HOST:PORT of the cluster; on Slurm hours=24, "
+    "memory_gb=32, slurm_partition=NAME. Can be repeated.",
+)
+@device_option
+@click.option("--out", type=PATH, help="Folder of the sweep, new or empty; by default a new one under runs/sweeps/.")
+@click.option("--resume", type=PATH, metavar="DIR", help="Go on with the unfinished runs of this sweep, without SPEC.")
+@click.option("--quiet", is_flag=True, help="No progress and no warnings; only the table, and errors.")
+@json_option
+def sweep(**options: Any) -> None:
+    """Run a grid of searches: every SPEC with every combination of settings and every seed, each in its own folder.
+
+    A run that fails is tried once more. All end up in one table, sweep.csv, and on one page, sweep.html.
+    """
+    request = _Request(**options)
+    request.check()
+    from symdsl import runner
+
+    wanted = None if request.resume else _grid(request)
+    with ending_gently(), observers(request.quiet) as watcher:
+        try:
+            folder = runner.sweep(
+                wanted,
+                out=request.out,
+                resume=request.resume,
+                on=request.on,
+                jobs=request.jobs,
+                resources=request.resources,
+                device=request.device,
+                watch=watcher,
+            )
+        except KeyboardInterrupt:
+            _tell_the_way_on(watcher, request, "interrupted; go on with")
+            sys.exit(INTERRUPTED)
+        except RunError:
+            _tell_the_way_on(watcher, request, "failed; when mended, go on with")
+            raise
+    deliver(run_view(folder.path, "json" if request.as_json else "table"), "table", None)
+    _tell_files(folder.path, request)
+    left = len(folder.runs) - len(folder.finished())
+    if left:
+        fail(f"{left} of {len(folder.runs)} runs failed; when mended, go on with: {request.resumption(folder.path)}")
+
+
+def _grid(request: _Request) -> Any:
+    from symdsl import runner
+
+    try:
+        found = runner.grid(request.specs, request.settings, request.seeds, _OBJECTIVES[request.objective or "laplace"])
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    if not request.quiet:
+        tell(found.warnings)
+        click.echo(f"{len(found.runs)} runs", err=True)
+    return found
+
+
+def _tell_the_way_on(watcher: Observers, request: _Request, words: str) -> None:
+    if watcher.folder is not None:
+        watcher.on_note(f"{words}: {request.resumption(watcher.folder)}")
+
+
+def _tell_files(folder: Path, request: _Request) -> None:
+    from symdsl.runs.sweeps import PAGE, TABLE
+
+    if request.as_json:
+        return
+    click.echo(f"table: {folder / TABLE}")
+    if (folder / PAGE).exists():
+        click.echo(f"report: {folder / PAGE}")

@@ -1,0 +1,70 @@
+"""The table of a sweep on the terminal: a line for every choice of settings, averaged over its seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING, Any
+
+from symdsl.render.cells import UNKNOWN, Cells, new_table, number_text, percent_text, with_lines
+from symdsl.render.runs import time_text
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+Row = Mapping[str, Any]
+
+_FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
+    ("test accuracy", "test.accuracy", percent_text),
+    ("test RMSE", "test.rmse", number_text),
+    ("test NLL", "test.nll", number_text),
+    ("-log evidence", "neg_log_evidence_per_example", number_text),
+    ("time", "wall_s.total", time_text),
+)
+_STATES = {
+    "waiting": "has not begun",
+    "running": "is going on",
+    "interrupted": "was interrupted",
+    "failed": "failed",
+}
+
+
+def sweep_table(rows: Sequence[Row], axes: Sequence[str]) -> Group:
+    """What was set, how many runs are finished, and the means over their seeds; below, what is not finished.
+
+    Args:
+        rows: of the table of a sweep.
+        axes: the keys that were set.
+    """
+    from rich.text import Text
+
+    shown = [one for one in _FIGURES if any(row[one[1]] is not None for row in rows)]
+    said = ["spec", *axes, "objective"]
+    table = new_table([*((name, "left") for name in said), ("runs", "right"), *((one[0], "right") for one in shown)])
+    for choice, alike in _by_choice(rows, said).items():
+        table.add_row(*(Text(cell) for cell in (*choice, *_figures(alike, shown))))
+    done = sum(row["status"] == "finished" for row in rows)
+    return with_lines(table, [f"{done} of {len(rows)} runs finished", *_others(rows)])
+
+
+def _by_choice(rows: Sequence[Row], said: Sequence[str]) -> dict[Cells, list[Row]]:
+    found: dict[Cells, list[Row]] = {}
+    for row in rows:
+        found.setdefault(tuple(str(UNKNOWN if row[name] is None else row[name]) for name in said), []).append(row)
+    return found
+
+
+def _figures(alike: Sequence[Row], shown: Sequence[tuple[str, str, Callable[[Any], str]]]) -> Iterator[str]:
+    yield f"{sum(row['status'] == 'finished' for row in alike)} of {len(alike)}"
+    for _, key, text in shown:
+        values = [row[key] for row in alike if row[key] is not None]
+        if not values:
+            yield UNKNOWN
+            continue
+        yield text(fmean(values)) + (f" ± {text(stdev(values))}" if len(values) > 1 else "")
+
+
+def _others(rows: Sequence[Row]) -> Iterator[str]:
+    for row in rows:
+        if row["status"] != "finished":
+            yield f"{row['run']} {_STATES[row['status']]}" + (f": {row['reason']}" if row["reason"] else "")

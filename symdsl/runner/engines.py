@@ -1,0 +1,382 @@
+"""Where several searches run: in this process, in processes of their own, on Ray, or as jobs of Slurm."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Generic, Literal, TypeVar
+
+import attrs
+
+from symdsl.diagnostics import RunError
+from symdsl.progress import Callbacks
+from symdsl.runner.tasks import DONE, INTERRUPTED, Engine, Task, hand_on, performed
+
+Place = Literal["local", "ray", "slurm"]
+Resources = Mapping[str, str]
+"""What a run gets, by name, as it is written: `{"cpus": "4"}`."""
+
+REPORTS = ".reports"
+"""Folder beside the run folders in which runs elsewhere report; so it must be one that both sides reach."""
+
+_LOOKING = 0.3
+"""Seconds between looks at what runs elsewhere have reported."""
+
+Job = TypeVar("Job")
+
+
+class InProcess:
+    """Runs tasks one after another in this process and thread, where a Ctrl-C reaches them."""
+
+    def run(self, task: Task, callback: object) -> None:
+        """See `Engine.run`."""
+        task.run(callback)
+
+    def end(self) -> None:
+        """There is nothing to do: what interrupts this thread has interrupted its task."""
+
+
+class Children:
+    """Runs tasks in processes of their own.
+
+    The processes are not reached by a terminal's Ctrl-C: `end` asks each of them, once, to leave its run in a state
+    that can be resumed.
+
+    Args:
+        threads: how many threads each may compute with, unless `OMP_NUM_THREADS` says so.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._environment = {"OMP_NUM_THREADS": str(threads)} | os.environ
+        self._running: set[subprocess.Popen[str]] = set()
+        self._starting = threading.Lock()
+        self._ended = False
+
+    def run(self, task: Task, callback: object) -> None:
+        """See `Engine.run`."""
+        heard = Callbacks([callback])
+        with heard.hearing_failures():
+            self._run(task, heard)
+
+    def _run(self, task: Task, heard: Callbacks) -> None:
+        reason = ""
+        with self._started() as process:
+            assert process.stdin is not None, "it is a pipe"
+            assert process.stdout is not None, "it is a pipe"
+            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+                json.dump({"task": attrs.asdict(task), "command": sys.argv}, pipe)
+            for line in process.stdout:
+                reason = hand_on(line, heard) or reason
+        with self._starting:
+            self._running.discard(process)
+        if process.returncode in (INTERRUPTED, -signal.SIGTERM):
+            raise KeyboardInterrupt
+        if process.returncode:
+            raise RunError(reason or f"its process ended with status {process.returncode}")
+
+    def end(self) -> None:
+        """See `Engine.end`."""
+        with self._starting:
+            self._ended = True
+            for process in self._running:
+                process.terminate()
+
+    def _started(self) -> subprocess.Popen[str]:
+        with self._starting:
+            if self._ended:
+                raise KeyboardInterrupt
+            process = subprocess.Popen(
+                [sys.executable, "-m", "symdsl.runner.child"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env=self._environment,
+                start_new_session=True,
+            )
+            self._running.add(process)
+            return process
+
+
+# ---------------------------------------------------------------- elsewhere
+
+
+@attrs.frozen
+class Errand:
+    """A task on its way to another machine that sees the same folders.
+
+    Attributes:
+        task: the fields of a `Task`.
+        command: the command line that started it all.
+        folder: the working folder that its paths are relative to.
+        report: file that it reports to, in that folder.
+        threads: to compute with.
+    """
+
+    task: dict[str, Any]
+    command: list[str]
+    folder: str
+    report: str
+    threads: int
+
+    @classmethod
+    def of(cls, task: Task, threads: int) -> Errand:
+        """A task that is started here."""
+        run = Path(task.folder)
+        report = run.parent / REPORTS / f"{run.name}.jsonl"
+        report.parent.mkdir(parents=True, exist_ok=True)
+        report.write_text("")
+        return cls(attrs.asdict(task), sys.argv, os.getcwd(), str(report), threads)
+
+    def __call__(self) -> int:
+        """Runs the task, and gives the exit status that a process of its own would end with."""
+        import torch
+
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        os.chdir(self.folder)
+        sys.argv = self.command
+        torch.set_num_threads(self.threads)
+        with Path(self.report).open("a") as stream:
+            return performed(Task(**self.task), stream)
+
+    def checkpoint(self) -> Any:
+        """What Slurm is to run again after it took the machine away: the same, which goes on from its checkpoint."""
+        from submitit.helpers import DelayedSubmission
+
+        return DelayedSubmission(self)
+
+
+class _Elsewhere(ABC, Generic[Job]):
+    """Hands tasks to a scheduler, and follows what they report in a folder that both sides see.
+
+    Args:
+        threads: that each task computes with.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._running: dict[str, Job] = {}
+        self._starting = threading.Lock()
+        self._ended = False
+
+    @abstractmethod
+    def submitted(self, errand: Errand) -> Job:
+        """Hands an errand to the scheduler."""
+
+    @abstractmethod
+    def done(self, job: Job) -> bool:
+        """Whether a job has ended, however it did."""
+
+    @abstractmethod
+    def status(self, job: Job) -> int:
+        """What the errand of a job that has ended returned.
+
+        Raises:
+            RunError: it ended without a word.
+        """
+
+    @abstractmethod
+    def cancel(self, job: Job) -> None:
+        """Interrupts a job."""
+
+    def run(self, task: Task, callback: object) -> None:
+        """See `Engine.run`."""
+        heard = Callbacks([callback])
+        errand = Errand.of(task, self._threads)
+        with self._starting:
+            if self._ended:
+                raise KeyboardInterrupt
+            job = self._running[task.folder] = self.submitted(errand)
+        with heard.hearing_failures():
+            reason = ""
+            for line in self._reported(job, Path(errand.report)):
+                reason = hand_on(line, heard) or reason
+            with self._starting:
+                self._running.pop(task.folder)
+            status = INTERRUPTED if self._ended else self.status(job)
+            if status == INTERRUPTED:
+                raise KeyboardInterrupt
+            if status != DONE:
+                raise RunError(reason or f"its process ended with status {status}")
+
+    def _reported(self, job: Job, report: Path) -> Iterator[str]:
+        """Whole lines of a report as they come, until the job has ended."""
+        rest, ended = "", False
+        with report.open() as stream:
+            while not ended:
+                ended = self.done(job)
+                *lines, rest = (rest + stream.read()).split("\n")
+                yield from lines
+                if not ended:
+                    time.sleep(_LOOKING)
+
+    def end(self) -> None:
+        """See `Engine.end`."""
+        with self._starting:
+            self._ended = True
+            for job in self._running.values():
+                self.cancel(job)
+
+
+class OnRay(_Elsewhere[Any]):
+    """Runs tasks on a cluster of Ray, or on this machine by Ray where no `address` is given.
+
+    Args:
+        resources: `cpus` (1 unless given) and `gpus` of a run, and the `address` of the cluster.
+        device: where runs compute; on GPUs a run gets one unless `gpus` says otherwise.
+
+    Raises:
+        RunError: Ray is not installed or not reached, or a resource makes no sense.
+    """
+
+    NAMES = ("cpus", "gpus", "address")
+
+    def __init__(self, resources: Resources, device: str) -> None:
+        self._ray = _package("ray", "ray")
+        found = _checked(resources, self.NAMES, "ray")
+        cpus, gpus = _number(found, "cpus", 1), _number(found, "gpus", float(device.startswith("cuda")))
+        super().__init__(max(1, round(cpus)))
+        try:
+            self._ray.init(
+                address=found.get("address"), ignore_reinit_error=True, log_to_driver=False, logging_level=40
+            )
+        except (ConnectionError, RuntimeError, ValueError) as error:
+            raise RunError(f"Ray cannot be started or reached: {error}") from error
+        self._call = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(Errand.__call__)
+
+    def submitted(self, errand: Errand) -> Any:
+        """See `_Elsewhere`."""
+        return self._call.remote(errand)
+
+    def done(self, job: Any) -> bool:
+        """See `_Elsewhere`."""
+        ready, _ = self._ray.wait([job], timeout=0)
+        return bool(ready)
+
+    def status(self, job: Any) -> int:
+        """See `_Elsewhere`."""
+        try:
+            return int(self._ray.get(job))
+        except self._ray.exceptions.TaskCancelledError:
+            return INTERRUPTED
+        except self._ray.exceptions.RayError as error:
+            raise RunError(f"its task on Ray ended: {_first_line(error)}") from error
+
+    def cancel(self, job: Any) -> None:
+        """See `_Elsewhere`."""
+        self._ray.cancel(job)
+
+
+class OnSlurm(_Elsewhere[Any]):
+    """Runs each task as a job of Slurm, by submitit; a job that is preempted goes on from its checkpoint.
+
+    Args:
+        resources: `cpus` (1 unless given), `gpus`, `hours` and `memory_gb` of a run; anything that begins with
+            `slurm_`, such as `slurm_partition`, goes to submitit as it is, and `cluster` is `slurm`, or `local` to try
+            it out without one.
+        device: where runs compute; on GPUs a run gets one unless `gpus` says otherwise.
+
+    Raises:
+        RunError: submitit is not installed, there is no Slurm here, or a resource makes no sense.
+    """
+
+    NAMES = ("cpus", "gpus", "hours", "memory_gb", "cluster", "slurm_partition", "slurm_account", "slurm_qos")
+
+    def __init__(self, resources: Resources, device: str) -> None:
+        self._submitit = _package("submitit", "slurm")
+        own = {name: value for name, value in resources.items() if not name.startswith("slurm_")}
+        found = _checked(own, self.NAMES, "slurm")
+        cpus = int(_number(found, "cpus", 1))
+        super().__init__(max(1, cpus))
+        self._cluster = found.get("cluster", "slurm")
+        self._settings: dict[str, Any] = {
+            "name": "symdsl",
+            "cpus_per_task": cpus,
+            "gpus_per_node": int(_number(found, "gpus", float(device.startswith("cuda")))),
+            "timeout_min": round(60 * _number(found, "hours", 24)),
+            **{name: value for name, value in resources.items() if name.startswith("slurm_")},
+        }
+        if "memory_gb" in found:
+            self._settings["mem_gb"] = _number(found, "memory_gb", 0)
+        self._executor(Path(REPORTS))  # so that what is wrong is told at once
+
+    def _executor(self, folder: Path) -> Any:
+        try:
+            executor = self._submitit.AutoExecutor(folder=folder, cluster=self._cluster)
+            executor.update_parameters(**self._settings)
+        except (ValueError, RuntimeError, NameError) as error:
+            raise RunError(f"Slurm cannot be used: {_first_line(error)}") from error
+        return executor
+
+    def submitted(self, errand: Errand) -> Any:
+        """See `_Elsewhere`."""
+        return self._executor(Path(errand.report).parent / "slurm").submit(errand)
+
+    def done(self, job: Any) -> bool:
+        """See `_Elsewhere`."""
+        return bool(job.done())
+
+    def status(self, job: Any) -> int:
+        """See `_Elsewhere`."""
+        error = job.exception()
+        if error is not None:
+            raise RunError(f"its job {job.job_id} ended: {_first_line(error)}; see {job.paths.stderr}")
+        return int(job.result())
+
+    def cancel(self, job: Any) -> None:
+        """See `_Elsewhere`."""
+        job.cancel(check=False)
+
+
+def _package(name: str, extra: str) -> Any:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        raise RunError(f"this needs `{name}`: run `pip install 'symdsl[{extra}]'`") from error
+
+
+def _checked(resources: Resources, names: tuple[str, ...], place: str) -> Resources:
+    for name in resources:
+        if name not in names:
+            close = difflib.get_close_matches(name, names, 1)
+            meant = f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(names)}"
+            raise RunError(f"unknown resource `{name}` of a run on {place}{meant}")
+    return resources
+
+
+def _number(resources: Resources, name: str, default: float) -> float:
+    text = resources.get(name, str(default))
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise RunError(f"the resource `{name}` (={text}) must be a number, not below 0")
+    return value
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line.strip("- ")), type(error).__name__)
+
+
+def _local(resources: Resources, device: str, jobs: int) -> Engine:
+    cores = max(1, (os.cpu_count() or 1) // jobs)
+    return Children(max(1, round(_number(_checked(resources, ("cpus",), "local"), "cpus", cores))))
+
+
+ENGINES: dict[Place, Callable[[Resources, str, int], Engine]] = {
+    "local": _local,
+    "ray": lambda resources, device, jobs: OnRay(resources, device),
+    "slurm": lambda resources, device, jobs: OnSlurm(resources, device),
+}
+"""What makes the engine of a place, from what a run gets, the device, and how many runs there are at a time."""

@@ -1,0 +1,111 @@
+"""Several searches on one engine, some at a time: what fails is told and tried once more, and stops no other."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import attrs
+
+from symdsl.diagnostics import NumericalError, RunError, SpecError
+from symdsl.progress import Callbacks, Observers
+from symdsl.runner.engines import InProcess
+from symdsl.runner.tasks import Engine, Task
+from symdsl.runs import Status
+
+ATTEMPTS = 2
+"""How often a run that fails is begun, the first time included."""
+
+Note = Callable[[Task, Status, str | None], None]
+"""Takes down what became of a task, and why where it failed."""
+
+
+def _no_callbacks(task: Task) -> Sequence[object]:
+    return ()
+
+
+def run_all(
+    tasks: Sequence[Task],
+    engine: Engine,
+    jobs: int,
+    note: Note,
+    watch: Observers | None = None,
+    callbacks: Callable[[Task], Sequence[object]] = _no_callbacks,
+) -> None:
+    """Runs tasks to their ends, in the order given.
+
+    What an interrupted attempt left goes on; runs that are finished stay as they are.
+
+    Args:
+        tasks: the searches.
+        engine: runs them.
+        jobs: how many at a time.
+        note: is called with every task in the end, by one thread at a time.
+        watch: shows how they go.
+        callbacks: gives those of a task, anew for each attempt; see `search`.
+
+    Raises:
+        KeyboardInterrupt: after all runs were left in a state to go on from.
+    """
+    one = _Running(engine, note, watch or Observers(), callbacks).one
+    if isinstance(engine, InProcess):
+        for task in tasks:
+            one(task)
+        return
+    with ThreadPoolExecutor(max(1, jobs)) as pool:
+        futures = [pool.submit(one, task) for task in tasks]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            engine.end()
+            raise
+
+
+@attrs.frozen
+class _Running:
+    """Runs tasks one by one, and says what becomes of them."""
+
+    engine: Engine
+    note: Note
+    watch: Observers
+    callbacks: Callable[[Task], Sequence[object]]
+    _noting: threading.Lock = attrs.field(factory=threading.Lock, init=False)
+
+    def one(self, task: Task) -> None:
+        """Runs a task until it is finished or has failed too often."""
+        with self.watch.of(task.title) as observer:
+            for left in reversed(range(ATTEMPTS)):
+                reason = self._attempt(task, observer)
+                if reason is None:
+                    return
+                if left:
+                    self.watch.on_note(f"{task.title} failed and is tried once more: {reason}")
+        self._took_down(task, "failed", reason)
+        self.watch.on_note(f"{task.title} failed: {reason}")
+
+    def _attempt(self, task: Task, observer: object) -> str | None:
+        """The reason why a run failed; None where it did not."""
+        try:
+            if not task.is_finished:
+                self.engine.run(task, Callbacks([observer, *self.callbacks(task)]))
+        except (RunError, NumericalError, SpecError) as error:
+            return reason_of(error)
+        except KeyboardInterrupt:
+            self._took_down(task, "interrupted", None)
+            raise
+        self._took_down(task, "finished", None)
+        return None
+
+    def _took_down(self, task: Task, status: Status, reason: str | None) -> None:
+        with self._noting:
+            self.note(task, status, reason)
+
+
+def reason_of(error: Exception) -> str:
+    """Why something failed, in one line."""
+    if isinstance(error, SpecError):
+        return next(one.message for one in error.diagnostics if one.severity == "error")
+    return " ".join(str(error).split())

@@ -1,0 +1,194 @@
+"""A grid of searches: every spec with every choice of settings, every objective and every seed."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+import attrs
+
+from symdsl import runs, spec
+from symdsl.analysis.overrides import Override
+from symdsl.diagnostics import Diagnostic, RunError, SpecError
+from symdsl.progress import Observers
+from symdsl.report import report_html
+from symdsl.runner.engines import ENGINES, Place, Resources
+from symdsl.runner.many import run_all
+from symdsl.runner.searching import Objective
+from symdsl.runner.seeds import numbered
+from symdsl.runner.tasks import Task
+from symdsl.runs.schema import MOST_SEEDS
+from symdsl.runs.sweeps import PAGE, TABLE, Point, SweepFolder, SweepRun
+from symdsl.spec import Spec
+
+MOST_RUNS = MOST_SEEDS
+"""How many runs a sweep may have."""
+
+_MOST_AT_A_TIME = 64
+"""How many runs a scheduler is handed at a time unless told; it keeps those waiting that have no room."""
+
+_LONGEST = 80  # of a folder's name that tells what was set, in characters
+
+
+@attrs.frozen(eq=False)
+class Grid:
+    """What a sweep is to run.
+
+    Attributes:
+        points: the specs with their settings.
+        runs: a run for every point, objective and seed.
+        warnings: what the specs hardly mean, each once.
+    """
+
+    points: tuple[Point, ...]
+    runs: tuple[SweepRun, ...]
+    warnings: tuple[Diagnostic, ...]
+
+
+def grid(
+    specs: Sequence[Path],
+    settings: Mapping[str, Sequence[str]],
+    seeds: int | Sequence[int] | None = None,
+    objectives: Sequence[Objective] = ("laplace",),
+) -> Grid:
+    """The runs of a sweep, all specs checked with all settings.
+
+    Args:
+        specs: files.
+        settings: the values that each key takes, as they are written.
+        seeds: the seeds, or how many, counted up from each spec's own, which alone is run if this is left out.
+        objectives: `laplace`, `map` or both.
+
+    Raises:
+        SpecError: a spec is wrong with some settings; it carries all that is wrong with the first such choice.
+        ValueError: the seeds make no sense, or there would be too many runs.
+    """
+    chosen = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
+    if len(specs) * len(chosen) * len(objectives) > MOST_RUNS:
+        raise ValueError(f"{len(specs) * len(chosen) * len(objectives):,} runs are more than {MOST_RUNS:,}")
+    loaded = [(_loaded(path, choice), choice) for path in specs for choice in chosen]
+    points = [
+        Point(one.name, choice, one.text(), attrs.asdict(one.profile) if one.profile else None)
+        for one, choice in loaded
+    ]
+    wanted: list[SweepRun] = []
+    for number, ((one, _), point) in enumerate(zip(loaded, points, strict=True)):
+        own = one.facts.search.seed
+        for objective, seed in itertools.product(objectives, [own] if seeds is None else numbered(seeds, own)):
+            name = _folder(point, objective if len(objectives) > 1 else "", seed, {one.folder for one in wanted})
+            wanted.append(SweepRun(name, number, objective, seed))
+    if len(wanted) > MOST_RUNS:
+        raise ValueError(f"{len(wanted):,} runs are more than {MOST_RUNS:,}")
+    told = dict.fromkeys(warning for one, _ in loaded for warning in one.warnings)
+    return Grid(tuple(points), tuple(wanted), tuple(told))
+
+
+def _loaded(path: Path, choice: Mapping[str, str]) -> Spec:
+    overrides = [Override.parse(f"{key}={value}", number) for number, (key, value) in enumerate(choice.items(), 1)]
+    return spec.load(path, {one.key: one for one in overrides})
+
+
+def _folder(point: Point, objective: str, seed: int, taken: set[str]) -> str:
+    """A name that says what a run is, and that no other run has."""
+    settings = [f"{key.removeprefix('search.')}={value}" for key, value in point.settings.items()]
+    words = "-".join(filter(None, [point.spec, *settings, objective]))
+    plain = re.sub(r"[^\w.=+-]+", "_", re.sub(r"[][()\"\s]", "", words)).strip("._-")[:_LONGEST]
+    more = itertools.chain([""], map("-{}".format, itertools.count(2)))
+    names = (f"{plain}{number}-seed-{seed}" for number in more)
+    return next(name for name in names if name not in taken)
+
+
+def sweep(
+    wanted: Grid | None = None,
+    out: str | Path | None = None,
+    resume: str | Path | None = None,
+    on: Place = "local",
+    jobs: int | None = None,
+    resources: Resources | None = None,
+    device: str = "auto",
+    watch: Observers | None = None,
+) -> SweepFolder:
+    """Runs a grid of searches, each in a run folder of its own below one folder, and writes one table of them.
+
+    A run that fails is tried once more, then taken down, and the others go on.
+
+    Args:
+        wanted: what to run; a sweep that is resumed knows its own.
+        out: the folder, new or empty; `runs/sweeps/<time>` when left out.
+        resume: the folder of an earlier sweep, to go on with what is not finished.
+        on: where the runs are computed.
+        jobs: how many at a time; on this machine one, elsewhere 64 unless told.
+        resources: what a run gets there, see `symdsl.runner.engines`.
+        device: `auto`, `cpu`, `cuda` or `cuda:n`.
+        watch: shows how all runs go.
+
+    Returns:
+        The folder, with all that is known of the runs.
+
+    Raises:
+        ValueError: jobs make no sense, or there is neither a grid nor a sweep to resume.
+        RunError: the folder or the engine cannot be used.
+        KeyboardInterrupt: after all runs were left in a state that `resume` takes up.
+    """
+    if jobs is not None and jobs < 1:
+        raise ValueError(f"`jobs` (={jobs}) must be at least 1")
+    if (wanted is None) == (resume is None):
+        raise ValueError("`wanted` or `resume` must be given, and not both")
+    at_a_time = jobs or (1 if on == "local" else _MOST_AT_A_TIME)
+    engine = ENGINES[on](resources or {}, device, at_a_time)
+    with _opened(wanted, out, resume) as folder, watch or Observers() as watcher:
+        watcher.on_start(folder.path)
+        finished = folder.finished()
+        tasks = [_task(folder, one, device) for one in folder.runs if one not in finished]
+
+        def note(task: Task, status: runs.Status, reason: str | None) -> None:
+            folder.note(Path(task.folder).name, status, reason)
+            runs.write_atomic(folder.path / TABLE, folder.csv())
+
+        try:
+            run_all(tasks, engine, at_a_time, note, watcher)
+        finally:
+            _write_tables(folder, watcher)
+        return folder
+
+
+def _opened(wanted: Grid | None, out: str | Path | None, resume: str | Path | None) -> SweepFolder:
+    if wanted is None:
+        assert resume is not None, "one of both was given"
+        return SweepFolder.resume(Path(resume))
+    path = Path("runs", "sweeps", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}") if out is None else Path(out)
+    return SweepFolder.create(path, wanted.points, wanted.runs)
+
+
+def _task(folder: SweepFolder, one: SweepRun, device: str) -> Task:
+    point = folder.points[one.point]
+    return Task(
+        text=point.text,
+        name=point.spec,
+        seed=one.seed,
+        device=device,
+        objective="map" if one.objective == "map" else "laplace",
+        folder=str(folder.run(one)),
+        title=one.folder,
+        profile=point.profile,
+    )
+
+
+def _write_tables(folder: SweepFolder, watcher: Observers) -> None:
+    """Writes the table, and the page where there is something to show and the packages that it needs are there."""
+    folder.write()
+    runs.write_atomic(folder.path / TABLE, folder.csv())
+    if not (begun := list(_shown(folder))):
+        return
+    try:
+        runs.write_atomic(folder.path / PAGE, report_html(begun).encode())
+    except (RunError, SpecError) as error:
+        watcher.on_note(f"{PAGE} is not written: {error}")
+
+
+def _shown(folder: SweepFolder) -> Iterator[Path]:
+    """The runs that have got as far as a first epoch."""
+    return (path for path in folder.begun() if (path / "metrics.jsonl").exists())

@@ -1,0 +1,173 @@
+"""A folder with several run folders in it, and a list of them that is kept while they run."""
+
+from __future__ import annotations
+
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
+
+from symdsl.diagnostics import RunError
+from symdsl.runs.files import finite, names_the_file, read_json, write_atomic
+from symdsl.runs.folder import LOCK, RUN, RunFolder, locked
+from symdsl.runs.schema import Status
+
+State = Status | Literal["waiting"]
+"""How far a run has come; `waiting` before it has begun."""
+
+
+class One(Protocol):
+    """What is known of one run of several."""
+
+    @property
+    def folder(self) -> str:
+        """Name of its run folder."""
+        ...
+
+    @property
+    def status(self) -> State:
+        """How far it has come."""
+        ...
+
+    @property
+    def reason(self) -> str | None:
+        """Why it failed, where it did."""
+        ...
+
+    def noted(self, status: State, reason: str | None) -> Self:
+        """The same run in another state."""
+        ...
+
+
+Kept = TypeVar("Kept", bound=One)
+
+
+class SeveralFolder(ABC, Generic[Kept]):
+    """A folder with a run folder for each of several runs, locked like a `RunFolder` by whoever writes to it.
+
+    Attributes:
+        LIST: name of the file that lists them.
+        CALLED: what they are, in words.
+        path: the folder.
+        runs: the runs, in order, with what was last known of them.
+    """
+
+    LIST: ClassVar[str]
+    CALLED: ClassVar[str]
+
+    def __init__(self, path: Path, runs: Sequence[Kept], lock: IO[bytes] | None) -> None:
+        """Not for callers: use `create`, `resume` or `view`."""
+        self.path = path
+        self.runs = tuple(runs)
+        self._lock = lock
+
+    @classmethod
+    @abstractmethod
+    def view(cls, path: Path) -> Self:
+        """Opens a folder for reading.
+
+        Raises:
+            RunError: it holds no such list, or a damaged one.
+        """
+
+    @abstractmethod
+    def content(self) -> dict[str, Any]:
+        """What the list holds: the runs in their present states, and what else is known of them.
+
+        Raises:
+            RunError: a file of a run is damaged.
+        """
+
+    @classmethod
+    def is_one(cls, path: Path) -> bool:
+        """Whether a folder is of this kind."""
+        return (path / cls.LIST).is_file()
+
+    @classmethod
+    def read_list(cls, path: Path) -> dict[str, Any]:
+        """What the list of a folder holds.
+
+        Raises:
+            RunError: there is none, or it is damaged.
+        """
+        return read_json(path / cls.LIST)
+
+    @classmethod
+    def made(cls, path: Path) -> IO[bytes]:
+        """Makes the folder of new runs and locks it.
+
+        Raises:
+            RunError: it cannot be written, is not empty or in use.
+        """
+        with names_the_file(path):
+            path.mkdir(parents=True, exist_ok=True)
+            held = sorted(name for name in os.listdir(path) if name != LOCK)
+        if cls.LIST in held:
+            raise RunError(f"{path}: holds {cls.CALLED}; `--resume {path}` goes on with them")
+        if held:
+            raise RunError(f"{path}: is not empty (it holds {held[0]}); give a folder that is new or empty")
+        return locked(path)
+
+    def __enter__(self) -> Self:
+        """The folder itself, closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the folder."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    def run(self, one: Kept) -> Path:
+        """The run folder of one run."""
+        return self.path / one.folder
+
+    def has_begun(self, one: Kept) -> bool:
+        """Whether its folder holds a run."""
+        return (self.run(one) / RUN).is_file()
+
+    def begun(self) -> list[Path]:
+        """The run folders that hold a run."""
+        return [self.run(one) for one in self.runs if self.has_begun(one)]
+
+    def finished(self) -> list[Kept]:
+        """The runs that are finished."""
+        return [one for one in self.runs if self.present(one).status == "finished"]
+
+    def note(self, folder: str, status: Status, reason: str | None = None) -> None:
+        """Takes down what became of the run in a folder, and writes the list anew."""
+        self.runs = tuple(one.noted(status, reason) if one.folder == folder else one for one in self.runs)
+        self.write()
+
+    def write(self) -> None:
+        """Writes the list.
+
+        Raises:
+            RunError: it cannot be written, or a file of a run is damaged.
+            ValueError: the folder was opened for reading.
+        """
+        if self._lock is None:
+            raise ValueError(f"the folder {self.path} is not open for writing")
+        text = json.dumps(finite(self.content()), indent=2, allow_nan=False, ensure_ascii=False)
+        write_atomic(self.path / self.LIST, f"{text}\n".encode())
+
+    def present(self, one: Kept) -> Kept:
+        """The run as its folder describes it; what is no longer going on but says so was cut off."""
+        if not self.has_begun(one):
+            return one
+        run = RunFolder.view(self.run(one))
+        return one.noted(run.present_status, run.read_info().get("reason"))
+
+    def results(self) -> Iterator[tuple[Kept, Mapping[str, Any] | None]]:
+        """Every run in its present state, with the content of `result.json` where it is finished.
+
+        Raises:
+            RunError: a file of a run is damaged.
+        """
+        for one in map(self.present, self.runs):
+            yield one, RunFolder.view(self.run(one)).read_result() if one.status == "finished" else None

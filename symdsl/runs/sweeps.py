@@ -1,0 +1,186 @@
+"""The folder of a grid of runs: specs, settings and seeds, with a run folder for each, and one table of them all."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Self
+
+import attrs
+
+from symdsl.diagnostics import RunError
+from symdsl.runs.files import SCHEMA
+from symdsl.runs.folder import SWEEP, locked
+from symdsl.runs.several import SeveralFolder, State
+
+TABLE, PAGE = "sweep.csv", "sweep.html"
+
+FIGURES: tuple[tuple[str, ...], ...] = (
+    ("parameters",),
+    ("epochs",),
+    *(("test", name) for name in ("accuracy", "rmse", "r2", "nll", "ece")),
+    *(("train", name) for name in ("accuracy", "rmse", "r2", "nll")),
+    ("neg_log_evidence_per_example",),
+    ("wall_s", "total"),
+)
+"""Where `result.json` has the numbers that the table shows, each named by its path with dots."""
+
+
+@attrs.frozen
+class Point:
+    """One spec with one choice of settings.
+
+    Attributes:
+        spec: name of the spec.
+        settings: what was set, by key, as it was written.
+        text: the spec with these settings, which reproduces a run but for its seed.
+        profile: the profile that was set, as plain values; None where none was.
+    """
+
+    spec: str
+    settings: Mapping[str, str]
+    text: str = attrs.field(repr=False)
+    profile: Mapping[str, Any] | None = None
+
+
+@attrs.frozen
+class SweepRun:
+    """One run of a sweep, and what became of it.
+
+    Attributes:
+        folder: name of its run folder.
+        point: number of its point.
+        objective: `laplace` or `map`.
+        seed: its seed.
+        status: how far it has come; `waiting` before it has begun.
+        reason: why it failed, where it did.
+    """
+
+    folder: str
+    point: int
+    objective: str
+    seed: int
+    status: State = "waiting"
+    reason: str | None = None
+
+    def noted(self, status: State, reason: str | None) -> SweepRun:
+        """The same run in another state."""
+        return attrs.evolve(self, status=status, reason=reason)
+
+
+class SweepFolder(SeveralFolder[SweepRun]):
+    """A folder with a run folder for every combination.
+
+    Opened by `create`, `resume` or `view`.
+
+    Attributes:
+        points: the specs with their settings, by number.
+    """
+
+    LIST, CALLED = SWEEP, "runs of a sweep"
+
+    def __init__(self, path: Path, points: Sequence[Point], found: Sequence[SweepRun], lock: IO[bytes] | None) -> None:
+        """Not for callers: use `create`, `resume` or `view`."""
+        super().__init__(path, found, lock)
+        self.points = tuple(points)
+
+    @classmethod
+    def create(cls, path: Path, points: Sequence[Point], wanted: Sequence[SweepRun]) -> Self:
+        """Makes and locks the folder of a new sweep.
+
+        Raises:
+            RunError: it cannot be written, is not empty or in use.
+        """
+        folder = cls(path, points, wanted, cls.made(path))
+        folder.write()
+        return folder
+
+    @classmethod
+    def resume(cls, path: Path) -> Self:
+        """Locks the folder of a sweep that goes on.
+
+        Raises:
+            RunError: it is no such folder, or in use.
+        """
+        folder = cls.view(path)
+        return cls(path, folder.points, folder.runs, locked(path))
+
+    @classmethod
+    def view(cls, path: Path) -> Self:
+        """Opens a folder for reading.
+
+        Raises:
+            RunError: it holds no sweep, or its `sweep.json` is damaged.
+        """
+        content = cls.read_list(path)
+        try:
+            points = [Point(**one) for one in content["points"]]
+            found = [SweepRun(**one) for one in content["runs"]]
+            if any(not 0 <= one.point < len(points) for one in found):
+                raise KeyError("a point of a run")
+        except (KeyError, TypeError) as error:
+            raise RunError(f"{path / SWEEP}: damaged, {error} is missing") from error
+        return cls(path, points, found, lock=None)
+
+    def content(self) -> dict[str, Any]:
+        """What `sweep.json` holds: the points, and the runs in their present states."""
+        present = [attrs.asdict(self.present(one)) for one in self.runs]
+        return {"schema": SCHEMA, "points": [attrs.asdict(one) for one in self.points], "runs": present}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row of the table for every run: what it is, what became of it, its figures, and the type of every layer.
+
+        Figures are named by their paths in `result.json`, such as `test.nll`; what is not known is None.
+
+        Raises:
+            RunError: a file of a run is damaged.
+        """
+        return [self._row(one, result or {}) for one, result in self.results()]
+
+    def _row(self, one: SweepRun, result: Mapping[str, Any]) -> dict[str, Any]:
+        point = self.points[one.point]
+        layers = (f"{layer['name']}={layer['chosen'] or '-'}" for layer in result.get("layers", ()))
+        return {
+            "run": one.folder,
+            "spec": point.spec,
+            **dict.fromkeys(self.axes),
+            **point.settings,
+            "objective": one.objective,
+            "seed": one.seed,
+            "status": one.status,
+            "reason": one.reason,
+            **{".".join(path): _at(result, path) for path in FIGURES},
+            "layers": " ".join(layers) or None,
+        }
+
+    @property
+    def axes(self) -> list[str]:
+        """The keys that are set."""
+        return list(dict.fromkeys(key for point in self.points for key in point.settings))
+
+    def csv(self) -> bytes:
+        """The rows as text with commas; figures that no run has are left out."""
+        rows = self.rows()
+        kept = [name for name in _names(rows) if not _is_figure(name) or any(row[name] is not None for row in rows)]
+        text = io.StringIO()
+        writer = csv.DictWriter(text, kept, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return text.getvalue().encode()
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    return iter(rows[0] if rows else ())
+
+
+def _is_figure(name: str) -> bool:
+    return tuple(name.split(".")) in FIGURES
+
+
+def _at(result: Mapping[str, Any], path: Sequence[str]) -> Any:
+    value: Any = result
+    for key in path:
+        value = None if value is None else value.get(key)
+    return value

@@ -1,0 +1,254 @@
+"""Grids of searches, and the engines that several searches run on."""
+
+import csv
+import json
+import os
+
+import pytest
+
+from processes import started
+from symdsl.cli.sweeping import parts_of
+from symdsl.diagnostics import NumericalError, RunError, SpecError
+from symdsl.progress import Observers, Silent
+from symdsl.runner import engines, grid, sweep
+from symdsl.runner.engines import InProcess, OnSlurm
+from symdsl.runner.many import run_all
+from symdsl.runner.tasks import Task
+from symdsl.runs import RunFolder, SweepFolder
+
+TINY = """
+let width = 2
+let kinds = [F-FC, CONV(3)]
+
+data synthetic(size = 4, classes = 3, train = 16, test = 8) |> standardize
+
+network tiny {
+  input image(channels, 4, 4)
+  layer l1: kinds -> width |> relu
+  flatten
+  layer h1: FC -> classes
+}
+
+search {
+  epochs = 2
+  every  = 1
+  batch  = 8
+  seed   = 5
+}
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "tiny.sym"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture
+def in_process(monkeypatch):
+    """Runs of a sweep stay in this process, where they take a moment."""
+    monkeypatch.setitem(engines.ENGINES, "local", lambda resources, device, jobs: InProcess())
+
+
+class Told(Observers):
+    def __init__(self):
+        super().__init__()
+        self.notes = []
+
+    def on_note(self, text):
+        self.notes.append(text)
+
+
+def failing(monkeypatch, broken):
+    """Makes the runs in some folders fail so often; returns the folders of all attempts."""
+    honest, attempts = Task.run, []
+
+    def run(task, callback):
+        name = os.path.basename(task.folder)
+        attempts.append(name)
+        if broken.get(name, 0) > 0:
+            broken[name] -= 1
+            raise NumericalError("the numbers\nwent wrong")
+        honest(task, callback)
+
+    monkeypatch.setattr(Task, "run", run)
+    return attempts
+
+
+def table(folder):
+    with (folder / "sweep.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("4,8,16", ["4", "8", "16"]),
+        ("[CONV(3)],[F-FC, CONV(3)]", ["[CONV(3)]", "[F-FC, CONV(3)]"]),
+        ('"a,b", "c"', ['"a,b"', '"c"']),
+        ("adam(lr = 0.1, clip = 1),adam(lr = 1)", ["adam(lr = 0.1, clip = 1)", "adam(lr = 1)"]),
+        ("4", ["4"]),
+        ("4,,8", ["4", "", "8"]),
+    ],
+)
+def test_values_are_parted_at_commas_outside_brackets_and_quotes(text, parts):
+    assert list(parts_of(text)) == parts
+
+
+def test_a_grid_has_every_combination_under_a_name_of_its_own(tiny):
+    settings = {"width": ("2", "3"), "kinds": ("[CONV(3)]", "[CONV (3)]")}
+    found = grid([tiny], settings, 2, ("laplace", "map"))
+    assert len(found.runs) == len({one.folder for one in found.runs}) == 2 * 2 * 2 * 2
+    assert found.runs[0].folder == "tiny-width=2-kinds=CONV3-laplace-seed-5"
+    assert {one.seed for one in found.runs} == {5, 6}
+    chosen = [found.points[one.point].settings for one in found.runs if (one.seed, one.objective) == (6, "map")]
+    assert chosen == [{"width": w, "kinds": k} for w in settings["width"] for k in settings["kinds"]]
+    assert "let width = 3" in found.points[2].text
+    assert [one.seed for one in grid([tiny], {}).runs] == [5]
+
+
+def test_a_grid_is_refused_where_it_is_wrong_or_too_large(tiny):
+    with pytest.raises(SpecError) as caught:
+        grid([tiny], {"widht": ("2", "3")})
+    (found,) = caught.value.diagnostics
+    assert (found.code, found.span.source, "did you mean `width`?" in (found.help or "")) == ("E310", "--set", True)
+    with pytest.raises(ValueError, match=r"1,002 runs are more than 1,000"):
+        grid([tiny], {"width": tuple(map(str, range(1, 502)))}, None, ("laplace", "map"))
+
+
+def test_a_sweep_is_a_folder_of_runs_and_a_table(tiny, tmp_path, in_process):
+    told = Told()
+    folder = sweep(grid([tiny], {"width": ("2", "3")}, [1, 2]), out=tmp_path / "all", device="cpu", watch=told)
+    rows = table(folder.path)
+    assert [(row["run"], row["width"], row["seed"], row["status"]) for row in rows] == [
+        ("tiny-width=2-seed-1", "2", "1", "finished"),
+        ("tiny-width=2-seed-2", "2", "2", "finished"),
+        ("tiny-width=3-seed-1", "3", "1", "finished"),
+        ("tiny-width=3-seed-2", "3", "2", "finished"),
+    ]
+    result = RunFolder.view(tmp_path / "all" / "tiny-width=3-seed-2").read_result()
+    assert float(rows[3]["test.nll"]) == result["test"]["nll"]
+    assert rows[3]["layers"] == " ".join(f"{one['name']}={one['chosen']}" for one in result["layers"])
+    assert "test.rmse" not in rows[0]
+    assert "let width = 3" in (tmp_path / "all" / "tiny-width=3-seed-1" / "spec.sym").read_text()
+    assert "width = 3" in (tmp_path / "all" / "sweep.html").read_text()
+    assert told.notes == []
+    with pytest.raises(RunError, match="holds runs of a sweep; `--resume"):
+        sweep(grid([tiny], {}), out=tmp_path / "all")
+    with pytest.raises(RunError, match="holds the runs of a sweep, each in a folder of its own; choose one"):
+        RunFolder.view(tmp_path / "all")
+
+
+def test_a_run_that_fails_is_told_tried_once_more_and_does_not_stop_the_others(tiny, tmp_path, in_process, monkeypatch):
+    broken = {"tiny-width=2-seed-5": 1, "tiny-width=3-seed-5": 2}
+    attempts, told = failing(monkeypatch, broken), Told()
+    folder = sweep(grid([tiny], {"width": ("2", "3", "4")}), out=tmp_path / "all", device="cpu", watch=told)
+    assert attempts == [f"tiny-width={width}-seed-5" for width in (2, 2, 3, 3, 4)]
+    assert told.notes == [
+        "tiny-width=2-seed-5 failed and is tried once more: the numbers went wrong",
+        "tiny-width=3-seed-5 failed and is tried once more: the numbers went wrong",
+        "tiny-width=3-seed-5 failed: the numbers went wrong",
+    ]
+    assert [(row["status"], row["reason"]) for row in table(folder.path)] == [
+        ("finished", ""),
+        ("failed", "the numbers went wrong"),
+        ("finished", ""),
+    ]
+    attempts.clear()
+    again = sweep(resume=tmp_path / "all", device="cpu")
+    assert attempts == ["tiny-width=3-seed-5"]
+    assert len(again.finished()) == 3
+    assert {row["status"] for row in table(folder.path)} == {"finished"}
+
+
+def test_an_interrupted_sweep_goes_on_where_it_was(tiny, tmp_path, in_process, monkeypatch):
+    honest = Task.run
+
+    def run(task, callback):
+        if task.seed == 2:
+            raise KeyboardInterrupt
+        honest(task, callback)
+
+    monkeypatch.setattr(Task, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(grid([tiny], {}, [1, 2, 3]), out=tmp_path / "all", device="cpu")
+    monkeypatch.setattr(Task, "run", honest)
+    states = [one["status"] for one in json.loads((tmp_path / "all" / "sweep.json").read_text())["runs"]]
+    assert states == ["finished", "interrupted", "waiting"]
+    assert [row["status"] for row in table(tmp_path / "all")] == states
+    before = (tmp_path / "all" / "tiny-seed-1" / "result.json").read_bytes()
+    sweep(resume=tmp_path / "all", device="cpu")
+    assert {row["status"] for row in table(tmp_path / "all")} == {"finished"}
+    assert (tmp_path / "all" / "tiny-seed-1" / "result.json").read_bytes() == before
+
+
+def test_a_sweep_that_makes_no_sense(tiny, tmp_path):
+    with pytest.raises(ValueError, match=r"`jobs` \(=0\) must be at least 1"):
+        sweep(grid([tiny], {}), jobs=0)
+    with pytest.raises(ValueError, match="`wanted` or `resume` must be given"):
+        sweep()
+    with pytest.raises(RunError, match="unknown resource `cpu` of a run on local; did you mean `cpus`"):
+        sweep(grid([tiny], {}), out=tmp_path / "all", resources={"cpu": "1"})
+    with pytest.raises(RunError, match=r"`cpus` \(=many\) must be a number, not below 0"):
+        sweep(grid([tiny], {}), out=tmp_path / "all", resources={"cpus": "many"})
+    assert not (tmp_path / "all").exists()
+
+
+@pytest.mark.parametrize("content", ["", "{}", '{"schema": 1, "points": [], "runs": [{}]}'])
+def test_a_damaged_list_of_runs_is_one_clear_line(tmp_path, content):
+    (tmp_path / "sweep.json").write_text(content)
+    with pytest.raises(RunError, match=r"^[^\n]*sweep.json: (damaged|`schema`)[^\n]*$"):
+        SweepFolder.view(tmp_path)
+
+
+def task(tiny, folder):
+    return Task(tiny.read_text(), "tiny", 1, "cpu", "laplace", str(folder), "one")
+
+
+def test_a_run_of_another_spec_is_not_taken_for_this_one(tiny, tmp_path):
+    task(tiny, tmp_path / "run").run(Silent())
+    noted = []
+    tiny.write_text(TINY.replace("epochs = 2", "epochs = 3"))
+    run_all([task(tiny, tmp_path / "run")], InProcess(), 1, lambda one, status, reason: noted.append((status, reason)))
+    assert noted == [("failed", f"{tmp_path / 'run'}: holds a run of another spec; delete it or give another --out")]
+
+
+def test_slurm_runs_a_task_by_submitit_and_hands_on_what_it_reports(tiny, tmp_path):
+    pytest.importorskip("submitit", reason="needs the extra `slurm`")
+    with pytest.raises(RunError, match="unknown resource `hour` of a run on slurm; did you mean `hours`"):
+        OnSlurm({"hour": "2"}, "cpu")
+    wanted, told = grid([tiny], {}, [1]), Epochs()
+    found = sweep(wanted, out=tmp_path / "all", on="slurm", resources={"cluster": "local"}, device="cpu", watch=told)
+    assert [one.seed for one in found.finished()] == [1]
+    assert told.epochs == [1, 2]
+
+
+class Epochs(Observers):
+    """Keeps the epochs that it is told of."""
+
+    def __init__(self):
+        super().__init__()
+        self.epochs = []
+
+    def of(self, title):
+        silent = super().of(title)
+        silent.on_epoch = lambda record: self.epochs.append(record["epoch"])
+        return silent
+
+
+RAY = """
+from pathlib import Path
+from symdsl.runner import grid, sweep
+folder = sweep(grid([Path("tiny.sym")], {}), out="all", on="ray", device="cpu")
+print(len(folder.finished()))
+"""
+
+
+def test_ray_runs_tasks_in_its_workers(tiny, tmp_path):
+    pytest.importorskip("ray", reason="needs the extra `ray`")
+    with started(["-c", RAY], tmp_path) as running:
+        printed, complaint = running.communicate(timeout=120)
+    assert (running.returncode, printed.strip()) == (0, "1"), complaint
+    assert {row["status"] for row in table(tmp_path / "all")} == {"finished"}
