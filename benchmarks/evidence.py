@@ -2,7 +2,8 @@
 
     OMP_NUM_THREADS=1 python benchmarks/evidence.py specs/starter.sym specs/digits.sym
 
-Processor time, the median of some steps of each. `symdsl.graph.cost.RELATIVE_COST` stands for the ratio.
+Processor time, the median of some steps of each. `symdsl.graph.cost.RELATIVE_COST` stands for the ratio;
+that of Kronecker factors holds the eigenvalues of large factors, too, which `EIGENVALUE_COST` stands for.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def main() -> None:
     for path in options.specs:
         read = spec.load(path)
         dataset, net = data.load(read), lowering.compile(read)
-        start = begin(net, read.facts)
+        start = begin(net, read.facts, len(dataset.train))
         trainer = Trainer(net, read.facts, dataset, 0, start.precisions)
         structure = Structure(trainer, start.learned, print)
         batch = trainer.train.batch(torch.arange(min(trainer.search.batch, len(trainer.train))), trainer.device)

@@ -2,7 +2,7 @@
 
 from symdsl.evidence.backward import GGN, Estimate, LogDet, estimate
 from symdsl.evidence.joint import JointSketch
-from symdsl.evidence.kfac import Kronecker, KroneckerFactors
+from symdsl.evidence.kfac import Factor, Kronecker, KroneckerFactors
 from symdsl.evidence.laplace import CURVATURES, Laplace, fit, laplace_of
 from symdsl.evidence.loss import Categorical, Exact, Fisher, Gaussian, Likelihood, MonteCarlo, Rademacher, parse_fisher
 from symdsl.evidence.prior_updates import mackay_step
@@ -14,6 +14,7 @@ __all__ = [
     "Categorical",
     "Estimate",
     "Exact",
+    "Factor",
     "Fisher",
     "Gaussian",
     "JointSketch",

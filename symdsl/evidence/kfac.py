@@ -17,7 +17,6 @@ from typing import Literal, Self
 import attrs
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from symdsl.evidence.backward import GGN, LogDet
 from symdsl.evidence.eigenvalues import CHEAP_SIDE, symmetric_eigenvalues
@@ -34,34 +33,85 @@ _WHOLE_SIDE = 256
 
 
 @attrs.frozen(eq=False)
-class Kronecker:
-    """The matrix `left (x) right`, either side possibly block diagonal.
+class Factor:
+    """A positive semi-definite block-diagonal matrix.
 
-    Either factor is kept as blocks `[block, side, side]`, or, while it is one block of fewer outer products than its
-    side, as the vectors of these, `[vector, side]`: a dense kind has few examples for the size of a map.
+    While a block is a sum of fewer outer products than its side, it is kept as their vectors: a dense kind sees few
+    examples for the size of its map, and the eigenvalues of `rows rows^T` are those of `rows^T rows` but for zeros.
+
+    Attributes:
+        rows: `[block, row, side]`, whose outer products are to be summed; None where the sums are kept.
+        sums: `[block, side, side]`; None where the vectors are kept.
+    """
+
+    rows: Tensor | None
+    sums: Tensor | None
+
+    @classmethod
+    def of(cls, rows: Tensor) -> Self:
+        """Return the sums over rows of `a a^T`, of vectors `[block, row, side]`."""
+        return cls(rows, None) if rows.shape[1] < rows.shape[2] else cls(None, gram(rows))
+
+    @property
+    def size(self) -> int:
+        """Number of rows of the whole matrix."""
+        kept = self.sums if self.rows is None else self.rows
+        assert kept is not None, "one of both is kept"
+        return kept.shape[0] * kept.shape[2]
+
+    def blocks(self) -> Tensor:
+        """Return the matrices on the diagonal, `[block, side, side]`."""
+        if self.rows is not None:
+            return gram(self.rows)
+        assert self.sums is not None, "one of both is kept"
+        return self.sums
+
+    def __add__(self, other: Factor) -> Factor:
+        """Return the sum of two matrices of the same blocks."""
+        if self.rows is not None and other.rows is not None:
+            return Factor.of(torch.cat((self.rows, other.rows), 1))
+        return Factor(None, self.blocks() + other.blocks())
+
+    def scaled(self, by: float) -> Factor:
+        """Return the matrix times a positive number."""
+        if self.rows is not None:
+            return Factor(self.rows * by**0.5, None)
+        return Factor(None, self.blocks() * by)
+
+    def eigenvalues(self, name: str) -> Tensor:
+        """Return the positive eigenvalues and some of the zeros, float64 `[number]`; see `symmetric_eigenvalues`."""
+        if self.rows is None:
+            return symmetric_eigenvalues(self.blocks(), name)
+        vectors = self.rows.double() if self.rows.shape[1] <= CHEAP_SIDE else self.rows
+        return symmetric_eigenvalues(gram(vectors.mT), name)
+
+
+@attrs.frozen(eq=False)
+class Kronecker:
+    """The matrix `output (x) input`.
 
     Attributes:
         output: output-gradient factor G, averaged over examples and uses.
         input: input factor A, summed over examples and uses.
     """
 
-    output: Tensor
-    input: Tensor
+    output: Factor
+    input: Factor
 
     @property
     def left(self) -> Tensor:
         """G, `[block, side, side]`."""
-        return _dense(self.output)
+        return self.output.blocks()
 
     @property
     def right(self) -> Tensor:
         """A, `[block, side, side]`."""
-        return _dense(self.input)
+        return self.input.blocks()
 
     @property
     def size(self) -> int:
         """Number of its rows, which is the number of parameters."""
-        return _side(self.output) * _side(self.input)
+        return self.output.size * self.input.size
 
     def dense(self) -> Tensor:
         """The whole matrix; for small ones."""
@@ -91,7 +141,7 @@ class KroneckerFactors(GGN):
         value, effective = [], {}
         for key, (left, right) in self._spectra.items():
             found = [_log_det(part, precisions[key] * noise) for part in _products(left, right)]
-            value.append(len(left) * len(right) * math.log(precisions[key]))
+            value.append(self.blocks[key].size * math.log(precisions[key]))
             value += [part for part, _ in found]
             effective[key] = math.fsum(part for _, part in found)
         return LogDet(math.fsum(value), effective)
@@ -100,42 +150,15 @@ class KroneckerFactors(GGN):
     def _spectra(self) -> dict[str, tuple[Tensor, Tensor]]:
         return {
             key: (
-                _eigenvalues(block.output, f"{key}, output factor"),
-                _eigenvalues(block.input, f"{key}, input factor"),
+                block.output.eigenvalues(f"{key}, output factor"),
+                block.input.eigenvalues(f"{key}, input factor"),
             )
             for key, block in self.blocks.items()
         }
 
     def scaled(self, factor: float) -> Self:
         """See `GGN.scaled`."""
-        return type(self)({key: Kronecker(one.output, _scaled(one.input, factor)) for key, one in self.blocks.items()})
-
-
-def _side(factor: Tensor) -> int:
-    return factor.shape[1] if factor.ndim == 2 else factor.shape[:2].numel()
-
-
-def _dense(factor: Tensor) -> Tensor:
-    return gram(factor).unsqueeze(0) if factor.ndim == 2 else factor
-
-
-def _scaled(factor: Tensor, by: float) -> Tensor:
-    return factor * (by**0.5 if factor.ndim == 2 else by)
-
-
-def _added(first: Tensor, second: Tensor) -> Tensor:
-    if first.ndim == second.ndim == 2:
-        vectors = torch.cat((first, second))
-        return vectors if len(vectors) < vectors.shape[1] else _dense(vectors)
-    return _dense(first) + _dense(second)
-
-
-def _eigenvalues(factor: Tensor, name: str) -> Tensor:
-    if factor.ndim == 3:
-        return symmetric_eigenvalues(factor, name)
-    vectors = factor.double() if len(factor) <= CHEAP_SIDE else factor
-    found = symmetric_eigenvalues(gram(vectors.mT).unsqueeze(0), name)
-    return functional.pad(found, (0, factor.shape[1] - len(found)))
+        return type(self)({key: Kronecker(one.output, one.input.scaled(factor)) for key, one in self.blocks.items()})
 
 
 def _products(left: Tensor, right: Tensor) -> Iterator[Tensor]:
@@ -160,8 +183,8 @@ class KfacAccumulator:
 
     def __init__(self, sharing: Sharing) -> None:
         self._reduce = sharing == "reduce"
-        self._output: dict[str, Tensor] = {}
-        self._input: dict[str, Tensor] = {}
+        self._output: dict[str, Factor] = {}
+        self._input: dict[str, Factor] = {}
         self._examples = 0
 
     def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
@@ -174,28 +197,29 @@ class KfacAccumulator:
         """See `Accumulator.add_gradients`."""
         for key, use in uses.items():
             for g in use.gradients(gradients[key]):
-                _add(self._output, key, _scaled(self._moment(g.flatten(0, 1).unsqueeze(1)), 1 / g.shape[1:3].numel()))
+                _add(self._output, key, self._moment(g.flatten(0, 1).unsqueeze(1)).scaled(1 / g.shape[1:3].numel()))
 
     def ggn(self) -> KroneckerFactors:
         """See `Accumulator.ggn`."""
-        output = {key: _scaled(total, 1 / self._examples) for key, total in self._output.items()}
+        output = {key: total.scaled(1 / self._examples) for key, total in self._output.items()}
         return KroneckerFactors({key: Kronecker(output[key], total) for key, total in self._input.items()})
 
-    def _input_factor(self, use: BatchUse) -> Tensor:
+    def _input_factor(self, use: BatchUse) -> Factor:
         moment = use.weight.input_moment
         if moment is not None and not self._reduce:
-            return moment(use.use.owner, use.use.inputs)
-        return reduce(_added, (_scaled(self._moment(a), 1 / a.shape[2] if self._reduce else 1) for a in use.inputs()))
+            return Factor(None, moment(use.use.owner, use.use.inputs))
+        return reduce(
+            Factor.__add__, (self._moment(a).scaled(1 / a.shape[2] if self._reduce else 1) for a in use.inputs())
+        )
 
-    def _moment(self, vectors: Tensor) -> Tensor:
-        """Sums of outer products of uses, or of their sums: a factor of `[n, block, R, side]`."""
+    def _moment(self, vectors: Tensor) -> Factor:
+        """Sums of outer products of uses `[n, block, R, side]`, or of their sums."""
         used = vectors.sum(2, keepdim=True) if self._reduce else vectors
-        rows = used.transpose(0, 1).flatten(1, 2)
-        return rows[0] if len(rows) == 1 and rows.shape[1] < rows.shape[2] else gram(rows)
+        return Factor.of(used.transpose(0, 1).flatten(1, 2))
 
 
-def _add(totals: dict[str, Tensor], key: str, term: Tensor) -> None:
-    totals[key] = _added(totals[key], term) if key in totals else term
+def _add(totals: dict[str, Factor], key: str, term: Factor) -> None:
+    totals[key] = totals[key] + term if key in totals else term
 
 
 def gram(rows: Tensor) -> Tensor:

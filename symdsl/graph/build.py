@@ -17,7 +17,8 @@ def build(facts: Facts) -> nx.DiGraph[str]:
     Returns:
         One node per step of the network, keyed by its name, whose attribute `record` is the step's record; one edge
         from each step to the next, and one past each residual block. `graph.graph` holds `name` (of the spec),
-        `network`, `task`, `data` (a `Data` record) and `batch` (examples per batch).
+        `network`, `task`, `data` (a `Data` record), `batch` (examples of a training step), `examples` (of an evidence
+        step) and `every` (training steps between these; None leaves it to the costs).
 
     Raises:
         ValueError: two nodes share a name.
@@ -31,6 +32,8 @@ def build(facts: Facts) -> nx.DiGraph[str]:
         task=facts.data.task,
         data=facts.data,
         batch=facts.search.batch,
+        examples=facts.search.examples,
+        every=facts.search.every,
     )
     for node in nodes:
         _add(graph, node)

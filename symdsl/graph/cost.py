@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import attrs
@@ -19,8 +20,14 @@ FLOAT32_BYTES = 4
 EVIDENCE_SHARE = 0.1
 """Time of evidence steps relative to that of training steps, unless a spec says how often they come."""
 
-RELATIVE_COST = {"joint": 3.5, "kfac": 1.6}
-"""Time of an evidence step relative to that of training on as many examples (`benchmarks/evidence.py`)."""
+RELATIVE_COST = {"joint": 3.5, "kfac": 2.0}
+"""Time of estimating the curvature relative to that of training on as many examples (`benchmarks/evidence.py`)."""
+
+EIGENVALUE_COST = 5.0
+"""Time of the eigenvalues of a matrix of side n relative to n^3 multiply-adds of a training step."""
+
+_BACKWARD = 3
+"""Multiply-adds of a training step relative to those of its forward pass."""
 
 
 @attrs.frozen
@@ -71,16 +78,28 @@ def layer_curvature_bytes(layer: Layer) -> int:
     return sum(map(candidate_curvature_bytes, layer.candidates)) + tensor_curvature_bytes(bias_tensor(layer))
 
 
-def evidence_interval(curvature: str, examples: int, batch: int) -> int:
+def evidence_interval(layers: Iterable[Layer], curvature: str, examples: int, batch: int) -> int:
     """Return the training steps between evidence steps that leave a tenth of the time to the evidence.
 
     Args:
+        layers: of the network.
         curvature: `joint`, or another name of a curvature.
         examples: examples that an evidence step looks at.
         batch: examples of a training step.
     """
-    relative = RELATIVE_COST["joint" if curvature == "joint" else "kfac"]
-    return math.ceil(relative * examples / (EVIDENCE_SHARE * batch))
+    steps = RELATIVE_COST["joint" if curvature == "joint" else "kfac"] * examples / batch
+    if curvature != "joint":
+        candidates = [candidate for layer in layers for candidate in layer.candidates]
+        training = _BACKWARD * batch * sum(candidate.multiply_adds for candidate in candidates)
+        steps += EIGENVALUE_COST * sum(_cubes(candidate, examples) for candidate in candidates) / training
+    return math.ceil(steps / EVIDENCE_SHARE)
+
+
+def _cubes(candidate: Candidate, examples: int) -> int:
+    """Sum of n^3 over all blocks of the factors, n a side or the vectors if they are fewer."""
+    uses = -(-candidate.multiply_adds // candidate.parameters)
+    factors = [factor for tensor in candidate.tensors for factor in (tensor.left, tensor.right)]
+    return sum(factor.blocks * min(factor.side, examples * uses) ** 3 for factor in factors)
 
 
 def memory(graph: nx.DiGraph[str], batch: int) -> Memory:

@@ -10,7 +10,7 @@ from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node
 from symdsl.analysis.joins import joins
 from symdsl.graph import candidate_curvature_bytes, memory, multiply_adds, parameters, strict_symmetry
 from symdsl.graph.build import chain, layers
-from symdsl.graph.cost import bias_tensor, tensor_curvature_bytes
+from symdsl.graph.cost import EVIDENCE_SHARE, bias_tensor, evidence_interval, tensor_curvature_bytes
 from symdsl.render.cells import Cells, add_section, new_table, number_text, percent_text, with_lines
 
 if TYPE_CHECKING:
@@ -113,12 +113,25 @@ def _totals(graph: nx.DiGraph[str]) -> list[str]:
         f"{parameters(graph):,} parameters, {multiply_adds(graph):,} multiply-adds per example",
         f"memory: parameters {size_text(needs.parameters)}, activations {size_text(needs.activations)} "
         f"(batch of {batch}), curvature {size_text(needs.curvature)}",
+        f"evidence: {_evidence(graph)}",
         f"the network, strictly: {strict_symmetry(graph)}",
     ]
 
 
 def _names(body: Iterable[Node]) -> list[str]:
     return [node.name for node in body if isinstance(node, Layer)]
+
+
+def _evidence(graph: nx.DiGraph[str]) -> str:
+    """How often a search estimates it; never less often than ten times a run."""
+    examples, batch, every = (graph.graph[key] for key in ("examples", "batch", "every"))
+    if every is not None:
+        return f"{examples:,} examples every {every:,} training steps"
+    joint, kfac = (evidence_interval(layers(graph), curvature, examples, batch) for curvature in ("joint", "kfac"))
+    return (
+        f"{examples:,} examples every {joint:,} training steps (joint) or {kfac:,} (Kronecker factors), "
+        f"about {EVIDENCE_SHARE:.0%} of the time"
+    )
 
 
 def _learned(layer: Mapping[str, Any], candidate: Mapping[str, Any]) -> Cells:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from oracles.comparison import assert_same
-from symdsl.evidence import Kronecker, KroneckerFactors, kfac
+from symdsl.evidence import Factor, Kronecker, KroneckerFactors, kfac
 from symdsl.evidence.kfac import gram
 
 
@@ -21,7 +21,10 @@ def factors(seed=0):
     """Of two tensors, whose factors have blocks of their own."""
     found = {"a": ((1, 3), (2, 4)), "b": ((2, 2), (1, 3))}
     return KroneckerFactors(
-        {key: Kronecker(blocks(*left, seed), blocks(*right, seed + 1)) for key, (left, right) in found.items()}
+        {
+            key: Kronecker(Factor(None, blocks(*left, seed)), Factor(None, blocks(*right, seed + 1)))
+            for key, (left, right) in found.items()
+        }
     )
 
 
@@ -54,7 +57,7 @@ def test_the_log_determinant_is_that_of_the_dense_blocks(precision, noise, monke
 
 
 def test_what_no_example_says_anything_of_has_the_determinant_of_its_prior():
-    nothing = KroneckerFactors({"a": Kronecker(torch.zeros(1, 2, 2), torch.zeros(1, 3, 3))})
+    nothing = KroneckerFactors({"a": Kronecker(Factor(None, torch.zeros(1, 2, 2)), Factor(None, torch.zeros(1, 3, 3)))})
     at = nothing.at({"a": 5.0})
     assert at.value == pytest.approx(6 * math.log(5))
     assert at.effective == {"a": 0.0}
@@ -83,15 +86,25 @@ def test_a_scaled_matrix_is_that_of_so_many_more_examples():
 
 
 def vectors(count, seed=0):
-    return torch.randn(count, 6, generator=generator(seed), dtype=torch.float64)
+    """Of two blocks."""
+    return torch.randn(2, count, 6, generator=generator(seed), dtype=torch.float64)
 
 
 def test_a_factor_of_few_vectors_is_that_of_their_outer_products():
-    one = torch.ones(1, 1, 1, dtype=torch.float64)
-    few, whole = (KroneckerFactors({"a": Kronecker(one, factor)}) for factor in (vectors(4), gram(vectors(4))[None]))
-    assert few.sizes == whole.sizes == {"a": 6}
+    one, kept = Factor.of(torch.ones(1, 1, 1, dtype=torch.float64)), Factor.of(vectors(4))
+    assert kept.sums is None
+    few, whole = (KroneckerFactors({"a": Kronecker(one, factor)}) for factor in (kept, Factor(None, gram(vectors(4)))))
+    assert few.sizes == whole.sizes == {"a": 12}
     assert_same(few.blocks["a"].right, whole.blocks["a"].right)
     for found, expected in ((few, whole), (few.scaled(3.0), whole.scaled(3.0))):
         at, dense = found.at({"a": 0.7}), expected.at({"a": 0.7})
         assert at.value == pytest.approx(dense.value, rel=1e-9)
         assert at.effective == pytest.approx(dense.effective, rel=1e-9)
+
+
+@pytest.mark.parametrize("counts", [(2, 3), (3, 4), (4, 7), (7, 2)])
+def test_the_sum_of_two_factors_is_that_of_all_their_vectors(counts):
+    first, second = (vectors(count, seed) for seed, count in enumerate(counts))
+    total = Factor.of(first) + Factor.of(second)
+    assert_same(total.blocks(), gram(torch.cat((first, second), 1)))
+    assert (total.rows is None) == (sum(counts) >= 6)

@@ -36,6 +36,8 @@ def test_graph_holds_what_the_spec_says_of_the_whole():
         "task": "classification",
         "data": facts.data,
         "batch": 8,
+        "examples": facts.search.examples,
+        "every": facts.search.every,
     }
 
 
