@@ -31,7 +31,7 @@ _JAMO = range(0x1160, 0x1200)
 
 @attrs.frozen
 class Span:
-    """A stretch of a source text; lines and columns count from 1, columns in characters, the end is exclusive."""
+    """A range of a source text; lines and columns count from 1, columns in characters, the end is exclusive."""
 
     source: str
     line: int
@@ -44,16 +44,16 @@ class Span:
 
     @property
     def start(self) -> Span:
-        """The empty stretch before it."""
+        """The empty range at its start."""
         return Span(self.source, self.line, self.column, self.line, self.column)
 
     @property
     def end(self) -> Span:
-        """The empty stretch after it."""
+        """The empty range at its end."""
         return Span(self.source, self.end_line, self.end_column, self.end_line, self.end_column)
 
     def until(self, end: Span) -> Span:
-        """The stretch from the start of this span to the end of another."""
+        """Return the range from the start of this span to the end of another."""
         return Span(self.source, self.line, self.column, end.end_line, end.end_column)
 
 
@@ -77,7 +77,7 @@ class Fix:
 
 @attrs.frozen
 class Diagnostic:
-    """One thing to say about a spec.
+    """One finding about a spec.
 
     Attributes:
         code: key of `CODES`.
@@ -97,17 +97,17 @@ class Diagnostic:
 
     @property
     def severity(self) -> Severity:
-        """`error` stops; `warning` does not."""
+        """`error`, which prevents a search, or `warning`."""
         return "error" if self.code.startswith("E") else "warning"
 
     @property
     def span(self) -> Span:
-        """Where it is."""
+        """The place of the words at fault."""
         return self.place.span
 
 
 class SpecError(Exception):
-    """The spec is wrong.
+    """A spec has errors; `diagnostics` lists them.
 
     Attributes:
         diagnostics: everything that was found, errors and warnings, in the order of the text.
@@ -124,15 +124,15 @@ class SpecError(Exception):
 
 
 class NumericalError(Exception):
-    """The numbers are wrong: a loss, gradient or eigenvalue that cannot be used."""
+    """A loss, gradient or eigenvalue is not finite, or cannot be used for another reason."""
 
 
 class RunError(Exception):
-    """A run cannot go on: one clear line that says what, where, and what to do."""
+    """A run cannot start or continue; the message is one line that says what is wrong, where, and what to do."""
 
 
 class Collector:
-    """Gathers the diagnostics of one run and looks up the source lines they point at."""
+    """Collects the diagnostics of one check, and looks up the source lines they point at."""
 
     def __init__(self) -> None:
         """Start with no source and nothing to say."""
@@ -141,13 +141,13 @@ class Collector:
         self._always: tuple[tuple[Span, str], ...] = ()
 
     def noting(self, span: Span, label: str) -> Collector:
-        """The same collector, but all that is reported through it also names a place that led to it."""
+        """Return a view of this collector that adds a note with another place to each diagnostic."""
         view = copy.copy(self)
         view._always = (*self._always, (span, label))
         return view
 
     def add_source(self, source: str, text: str) -> None:
-        """Make a text known, so that places in it can be shown; the order of texts is the order of reports."""
+        """Register a text, so that places in it can be shown; diagnostics are reported in this order of texts."""
         self._lines[source] = text.split("\n")
 
     def report(
@@ -161,33 +161,33 @@ class Collector:
         notes: Iterable[tuple[Span, str]] = (),
         fix: Fix | None = None,
     ) -> None:
-        """Add a diagnostic; a second one of the same code at the same words is the same news and is dropped."""
+        """Add a diagnostic; a second one with the same code and place is dropped."""
         places = tuple(self._place(where, words) for where, words in (*notes, *self._always))
         diagnostic = Diagnostic(code, message, self._place(span, label), help, places, fix)
         self._found.setdefault((code, span), diagnostic)
 
     def knows(self, code: str, span: Span) -> bool:
-        """Whether a report of this code at these words would be dropped."""
+        """Return whether a diagnostic with this code and place has been reported."""
         return (code, span) in self._found
 
     @property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """Everything found so far, in the order of the text."""
+        """All diagnostics so far, in the order of the text."""
         order = {source: index for index, source in enumerate(self._lines)}
         return tuple(sorted(self._found.values(), key=lambda one: _place_key(one, order)))
 
     @property
     def count(self) -> int:
-        """How many were found so far."""
+        """The number of diagnostics so far."""
         return len(self._found)
 
     @property
     def failed(self) -> bool:
-        """Whether an error is among them."""
+        """Whether one of them is an error."""
         return any(one.severity == "error" for one in self._found.values())
 
     def raise_errors(self) -> None:
-        """Raise everything found if an error is among it.
+        """Raise a `SpecError` with all diagnostics if one of them is an error.
 
         Raises:
             SpecError: carrying errors and warnings.
@@ -207,7 +207,7 @@ def _place_key(diagnostic: Diagnostic, order: Mapping[str, int]) -> tuple[int, i
 
 
 def suggest(word: str, known: Iterable[str]) -> str | None:
-    """The known word nearest to a misspelt one, or nothing when none is near."""
+    """Return the known word nearest to a misspelt one, or nothing if none is near."""
     words = sorted(sorted(set(known), key=lambda other: abs(len(other) - len(word)))[:_MOST_COMPARED])
     lowered = {other.lower(): other for other in reversed(words)}
     near = difflib.get_close_matches(word.lower(), list(lowered), n=1, cutoff=0.6)
@@ -215,12 +215,12 @@ def suggest(word: str, known: Iterable[str]) -> str | None:
 
 
 def listing(words: Iterable[str]) -> str:
-    """Words in backticks, separated by commas."""
+    """Return words in backticks, separated by commas."""
     return ", ".join(f"`{word}`" for word in words)
 
 
 def shortened(text: str) -> str:
-    """A text that may come from anywhere, short enough to be part of a sentence."""
+    """Return a text of any origin, shortened to be quoted in a sentence."""
     return text if len(text) <= _LONGEST_QUOTED else f"{text[: _LONGEST_QUOTED - 3]}..."
 
 
@@ -228,7 +228,7 @@ def shortened(text: str) -> str:
 
 
 def wants_colour(terminal: bool, environment: Mapping[str, str]) -> bool:
-    """Whether to use colours: on terminals that have them, unless `NO_COLOR` or `FORCE_COLOR` says otherwise.
+    """Return whether to print in colour: on terminals, unless `NO_COLOR` or `FORCE_COLOR` says otherwise.
 
     Args:
         terminal: whether the output is one.
@@ -242,7 +242,7 @@ def wants_colour(terminal: bool, environment: Mapping[str, str]) -> bool:
 
 
 def render_text(diagnostics: Iterable[Diagnostic], colour: bool = False) -> str:
-    """Diagnostics as a terminal shows them, a blank line between two.
+    """Return diagnostics as a terminal shows them.
 
     Args:
         diagnostics: what to show.
@@ -256,12 +256,12 @@ def render_text(diagnostics: Iterable[Diagnostic], colour: bool = False) -> str:
 
 
 def render_json(diagnostics: Iterable[Diagnostic]) -> str:
-    """Diagnostics as a JSON array of records."""
+    """Return diagnostics as a JSON array of records."""
     return json.dumps([record(one) for one in diagnostics], indent=2, ensure_ascii=False)
 
 
 def record(diagnostic: Diagnostic) -> dict[str, object]:
-    """A diagnostic as a dictionary of plain values."""
+    """Return a diagnostic as a dictionary of plain values."""
     return {
         "code": diagnostic.code,
         "severity": diagnostic.severity,
@@ -276,7 +276,7 @@ def record(diagnostic: Diagnostic) -> dict[str, object]:
 
 
 def render_github(diagnostics: Iterable[Diagnostic]) -> str:
-    """Diagnostics as GitHub workflow annotations, one a line; those about no file say in words where they are."""
+    """Return diagnostics as annotations of a GitHub workflow, one a line."""
     return "\n".join(_annotation(one) for one in diagnostics)
 
 

@@ -27,36 +27,36 @@ _COLUMNS = (("loss", "loss"), ("accuracy", "accuracy"), ("r2", "R²"), (_EVIDENC
 
 
 class Callback:
-    """Hears what happens in a search, and does nothing about it: the base of those that do.
+    """The methods that a search calls on its callbacks; here they do nothing.
 
     `search(..., callbacks=[...])` takes any object that has some of these methods; it need not derive from this class.
     What a callback raises ends the search, which leaves a folder that can be resumed.
     """
 
     def on_loading(self, what: str, done: int, total: int) -> None:
-        """The data are being read or transformed; `done` of `total` examples are, none where that is unknown."""
+        """Data are being read or transformed: `done` of `total` examples, 0 if the total is unknown."""
 
     def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
-        """The search begins in its run folder, or goes on after `resumed_from` epochs of `epochs`."""
+        """The search starts in its run folder, or continues after `resumed_from` of `epochs` epochs."""
 
     def on_epoch(self, record: Metrics) -> None:
-        """An epoch is over; its record is the line of `metrics.jsonl` that was just written."""
+        """An epoch is over; `record` is the line just written to `metrics.jsonl`."""
 
     def on_note(self, text: str) -> None:
-        """Something worth a line happened."""
+        """The search prints a line, such as that a path was pruned."""
 
     def on_finish(self, result: Metrics) -> None:
-        """The search is over, with the content of `result.json`; the run folder is complete."""
+        """The search is over; `result` is the content of `result.json`, and the run folder is complete."""
 
     def on_fail(self, error: BaseException) -> None:
-        """The search has begun and cannot go on: it failed, or was interrupted."""
+        """The search failed or was interrupted after it had started."""
 
 
 _EVENTS = ("on_loading", "on_start", "on_epoch", "on_note", "on_finish", "on_fail")
 
 
 class Callbacks(Callback):
-    """Hands everything on to several callbacks, in order, leaving out the methods that one lacks."""
+    """Calls several callbacks in order, skipping methods that one lacks."""
 
     def __init__(self, callbacks: Sequence[object]) -> None:
         """Hand on to `callbacks`.
@@ -71,33 +71,33 @@ class Callbacks(Callback):
         self._started = False
 
     def on_loading(self, what: str, done: int, total: int) -> None:
-        """Hand on how far the data are."""
+        """Pass on the progress of loading."""
         self._tell("on_loading", what, done, total)
 
     def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
-        """Hand on the beginning."""
+        """Pass on the start of the search."""
         self._started = True
         self._tell("on_start", folder, epochs, resumed_from)
 
     def on_epoch(self, record: Metrics) -> None:
-        """Hand on an epoch."""
+        """Pass on an epoch."""
         self._tell("on_epoch", record)
 
     def on_note(self, text: str) -> None:
-        """Hand on a line."""
+        """Pass on a line."""
         self._tell("on_note", text)
 
     def on_finish(self, result: Metrics) -> None:
-        """Hand on the end."""
+        """Pass on the result."""
         self._tell("on_finish", result)
 
     def on_fail(self, error: BaseException) -> None:
-        """Hand on a failure."""
+        """Pass on a failure."""
         self._tell("on_fail", error)
 
     @contextlib.contextmanager
     def hearing_failures(self) -> Iterator[None]:
-        """Calls `on_fail` with whatever the block raises once the search has begun, and raises it."""
+        """Call `on_fail` with any exception in the block once the search has started, and raise it again."""
         try:
             yield
         except BaseException as error:
@@ -113,7 +113,7 @@ class Callbacks(Callback):
 
 
 class Silent(Callback):
-    """A display without a word, which remembers what the command line needs afterwards.
+    """A display that prints nothing, and remembers the run folder.
 
     Attributes:
         folder: where the run is kept, once it has started.
@@ -133,12 +133,12 @@ class Silent(Callback):
         """Close the display, whatever ended the search."""
 
     def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
-        """Remember the folder."""
+        """Remember the run folder."""
         self.folder = folder
 
 
 class Lines(Silent):
-    """One plain line per epoch, for logs."""
+    """A display of one plain line per epoch, for logs."""
 
     def __init__(self, stream: TextIO, title: str = "") -> None:
         """Write to `stream`, each line after the title, if there is one."""
@@ -149,19 +149,19 @@ class Lines(Silent):
         self._spoke_at = time.monotonic()
 
     def on_loading(self, what: str, done: int, total: int) -> None:
-        """Print how far it is, every few seconds."""
+        """Print the progress of loading every few seconds."""
         if time.monotonic() - self._spoke_at >= PAUSE:
             self._spoke_at = time.monotonic()
             self.on_note(f"{what}: {done:,} of {total:,}" if total else what)
 
     def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
-        """Name the run folder, and the epoch a resumed run goes on from."""
+        """Print the run folder, and the epoch that a resumed run continues from."""
         super().on_start(folder, epochs, resumed_from)
         self._epochs = epochs
         self.on_note(f"run folder {folder}" + (f", resumed after epoch {resumed_from}" if resumed_from else ""))
 
     def on_epoch(self, record: Metrics) -> None:
-        """Print the epoch's figures."""
+        """Print the metrics of the epoch."""
         self.on_note(f"epoch {record['epoch']}/{self._epochs}  {figures(record)}  {record['wall_s']:.1f} s")
 
     def on_note(self, text: str) -> None:
@@ -173,7 +173,7 @@ class Lines(Silent):
 
 
 class Row(Silent):
-    """One progress bar among others, with phase, epoch, figures and time left."""
+    """A progress bar among others, with phase, epoch, metrics and time left."""
 
     def __init__(self, display: Progress, title: str = "") -> None:
         """Add a bar to a display of `bars`, with the title, if there is one, before the phase."""
@@ -188,13 +188,13 @@ class Row(Silent):
         self._progress.update(self._task, total=total or None, completed=done, description=f"{self._lead}{what}")
 
     def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
-        """Set the bar to the epochs that are done already."""
+        """Set the bar to the epochs that are already done."""
         super().on_start(folder, epochs, resumed_from)
         self.on_note(f"run folder {folder}")
         self._progress.reset(self._task, total=epochs, completed=resumed_from, description=f"{self._lead}training")
 
     def on_epoch(self, record: Metrics) -> None:
-        """Advance the bar; from the first evidence on, the phase is the search for structure."""
+        """Advance the bar; from the first evidence step on, the phase is the search for structure."""
         self._latest |= {name: value for name, value in record.items() if value is not None}
         phase = self._lead + ("learning structure" if _EVIDENCE in self._latest else "training")
         self._progress.update(self._task, completed=record["epoch"], description=phase, figures=figures(self._latest))
@@ -205,7 +205,7 @@ class Row(Silent):
 
 
 class Bar(Row):
-    """A progress bar on a terminal, for a search of its own."""
+    """A progress bar on a terminal, for a single search."""
 
     def __init__(self, stream: TextIO) -> None:
         """Draw on the terminal `stream`."""
@@ -224,7 +224,7 @@ class Bar(Row):
 
 
 def bars(stream: TextIO) -> Progress:
-    """A display of progress bars on a terminal."""
+    """Return a display of progress bars on a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -240,7 +240,7 @@ def bars(stream: TextIO) -> Progress:
 
 
 class Observers:
-    """Follows several searches without a word, an observer for each.
+    """Observes several searches without printing anything.
 
     Attributes:
         folder: where the runs are kept, once they have started.
@@ -260,19 +260,19 @@ class Observers:
         """Close the display, whatever ended the searches."""
 
     def on_start(self, folder: Path) -> None:
-        """The searches begin, or go on."""
+        """The searches start, or continue."""
         self.folder = folder
 
     def of(self, title: str) -> Silent:
-        """The observer of one search."""
+        """Return the observer of one search."""
         return Silent()
 
     def on_note(self, text: str) -> None:
-        """Something worth a line happened."""
+        """The searches print a line."""
 
 
 class LinesOfAll(Observers):
-    """Plain lines of several searches, each with its title."""
+    """Prints plain lines of several searches, each with its title."""
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""
@@ -280,16 +280,16 @@ class LinesOfAll(Observers):
         self._stream = stream
 
     def of(self, title: str) -> Silent:
-        """Lines that begin with the title."""
+        """Return an observer whose lines begin with the title."""
         return Lines(self._stream, title)
 
     def on_note(self, text: str) -> None:
-        """Print the text."""
+        """Print a line."""
         Lines(self._stream).on_note(text)
 
 
 class BarsOfAll(Observers):
-    """A progress bar for each of several searches, on one terminal."""
+    """Shows a progress bar for each of several searches on one terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         """Draw on the terminal `stream`."""
@@ -308,22 +308,22 @@ class BarsOfAll(Observers):
         self._display.stop()
 
     def of(self, title: str) -> Silent:
-        """A bar with the title."""
+        """Return a progress bar with the title."""
         return Row(self._display, title)
 
     def on_note(self, text: str) -> None:
-        """Print the text above the bars."""
+        """Print a line above the bars."""
         self._display.console.print(text, markup=False, highlight=False)
 
 
 def figures(metrics: Metrics) -> str:
-    """The figures of an epoch that are there, with their names."""
+    """Return the metrics of an epoch with their names, as text."""
     present = ((title, metrics.get(key)) for key, title in _COLUMNS)
     return "  ".join(f"{title} {value:.4f}" for title, value in present if value is not None)
 
 
 def observer(quiet: bool, stream: TextIO | None = None) -> Silent:
-    """The observer that fits where standard error, or `stream`, leads."""
+    """Return the display that suits standard error, or `stream`: a bar, plain lines, or nothing."""
     stream = sys.stderr if stream is None else stream
     if quiet:
         return Silent()
@@ -331,7 +331,7 @@ def observer(quiet: bool, stream: TextIO | None = None) -> Silent:
 
 
 def observers(quiet: bool, stream: TextIO | None = None) -> Observers:
-    """As `observer`, for several searches."""
+    """Return the display of several searches that suits standard error, or `stream`."""
     stream = sys.stderr if stream is None else stream
     if quiet:
         return Observers()
@@ -339,7 +339,7 @@ def observers(quiet: bool, stream: TextIO | None = None) -> Observers:
 
 
 def discard_unwritable(stream: TextIO) -> None:
-    """Leads a stream nowhere if what it holds cannot be written, which would raise again when the program ends."""
+    """Redirect a stream that cannot be written, so that flushing it at exit raises no error."""
     try:
         stream.flush()
     except OSError:

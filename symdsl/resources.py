@@ -9,7 +9,7 @@ _ROOTS = (_PACKAGE / "_shipped", _PACKAGE.parent)
 
 
 def shipped(relative: str) -> Path:
-    """Path of a shipped file.
+    """Return the path of a shipped file.
 
     Args:
         relative: for example `grammars/sym.lark` or `specs/starter.sym`.
@@ -24,5 +24,5 @@ def shipped(relative: str) -> Path:
 
 
 def read_shipped(relative: str) -> str:
-    """Text of a shipped file, as in `shipped`."""
+    """Return the text of a shipped file."""
     return shipped(relative).read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class Spec:
-    """A spec without errors.
+    """A checked spec: its facts, its program, and its warnings.
 
     Attributes:
         name: the stem of its file, or for a text the name of its network.
@@ -42,13 +42,13 @@ class Spec:
     profile: Profile | None = attrs.field(default=None, repr=False)
 
     def text(self) -> str:
-        """A text that says the same on its own: imports inlined, overrides applied."""
+        """Return the text of the spec on its own, with imports inlined and overrides applied."""
         from symdsl.language.printer import print_program
 
         return print_program(self.program)
 
     def graph(self) -> nx.DiGraph[str]:
-        """The network as a graph of records, see `symdsl.graph.build`; in a notebook it shows its picture."""
+        """Return the network as a graph of records, see `symdsl.graph.build`; a notebook shows it as a picture."""
         from symdsl.graph import build
         from symdsl.render.drawn import DrawnGraph
 
@@ -63,7 +63,7 @@ class Spec:
         return f"```sym\n{self.text()}```\n"
 
     def pruned(self, keep: Mapping[str, set[str]], ranges: Mapping[str, float] | None = None) -> str:
-        """The text of the same spec with some candidates only, and with averages that begin with other ranges.
+        """Return the text of the spec with some candidates only, and with the given ranges of averages.
 
         Args:
             keep: names of the candidates to keep by name of the layer; layers not named keep all. A residual block
@@ -97,7 +97,7 @@ def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spe
 
 
 def load_data(path: str | Path, overrides: Mapping[str, object] | None = None) -> Data:
-    """What a spec file says about its data; whether its network fits them is not asked.
+    """Read a spec file, and return the facts about its data; its network is not checked.
 
     Args:
         path: the file.
@@ -120,7 +120,7 @@ def load_data(path: str | Path, overrides: Mapping[str, object] | None = None) -
 
 
 def check(path: str | Path, overrides: Mapping[str, object] | None = None) -> tuple[Diagnostic, ...]:
-    """Everything there is to say about a spec file, or about a library: a file of networks for others to import.
+    """Return all diagnostics of a spec file, or of a library: a file of networks for others to import.
 
     Args:
         path: the file.
@@ -132,7 +132,7 @@ def check(path: str | Path, overrides: Mapping[str, object] | None = None) -> tu
 
 
 def check_text(text: str, source: str, path: Path | None) -> tuple[Diagnostic, ...]:
-    """The same about a text that an editor holds; imports are relative to `path`, the file it will be."""
+    """Return all diagnostics of a text; imports are relative to `path`, the file it will be saved as."""
     collector = Collector()
     program = inline(text, source, path, collector)
     return _told(program, "" if path is None else path.stem, [], collector)
@@ -184,7 +184,7 @@ def _analysed(
 def parse(
     text: str, overrides: Mapping[str, object] | None = None, source: str = "<text>", path: Path | None = None
 ) -> Spec:
-    """Check a spec given as a text, as `load` does a file.
+    """Check a spec given as text.
 
     Args:
         text: the spec.

@@ -19,7 +19,7 @@ BINARY = frozenset({"png", "pdf"})
 
 
 def json_bytes(value: Any) -> bytes:
-    """A value as indented JSON, with a newline at the end."""
+    """Return a value as indented JSON, with a newline at the end."""
     return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode()
 
 
@@ -31,14 +31,14 @@ def _table_bytes(table: Any) -> bytes:
 
 
 def data_bytes(content: Mapping[str, Any]) -> bytes:
-    """What `symdsl data` prints, from the content of an inspection."""
+    """Return what `symdsl data` prints, from the content of an inspection."""
     from symdsl.render import data_tables
 
     return _table_bytes(data_tables(content))
 
 
 def runs_bytes(runs: Sequence[Mapping[str, Any]]) -> bytes:
-    """What `symdsl runs` prints, from the contents of a list of runs."""
+    """Return what `symdsl runs` prints, from the contents of a list of runs."""
     from symdsl.render import runs_table
 
     return _table_bytes(runs_table(runs))

@@ -33,7 +33,7 @@ def analyse(
     used: Collection[str] = frozenset(),
     spent: Counter[str] | None = None,
 ) -> Facts | None:
-    """Find out everything a spec says.
+    """Check a program, and return all facts that it states, or nothing if it has an error.
 
     Args:
         program: the tree, without imports.
@@ -66,7 +66,7 @@ def analyse(
 
 
 def data_facts(program: ast.Program, collector: Collector) -> Data | None:
-    """What a program says about its data alone; nothing if something is wrong with them, which is reported."""
+    """Return the facts about the data alone, or nothing if they have an error, which is reported."""
     _, _, dataset = _begun(program, collector, Counter())
     found = dataset.facts()
     return None if found is None else found.data
@@ -74,7 +74,7 @@ def data_facts(program: ast.Program, collector: Collector) -> Data | None:
 
 @attrs.frozen
 class Findings:
-    """What can be said about a program, wrong as it may be.
+    """The facts about a program that may contain errors, as far as they can be determined.
 
     Attributes:
         nodes: the items of its network whose shapes are known.
@@ -88,7 +88,7 @@ class Findings:
 
 
 def explore(program: ast.Program) -> Findings:
-    """Find out as much as can be said about a program; whoever wants to know what is wrong asks `analyse`."""
+    """Return whatever can be determined about a program that may contain errors; `analyse` reports them."""
     found = _examine(program, Collector(), Counter())
     return Findings(found.nodes(), found.scope, found.data)
 

@@ -35,7 +35,7 @@ _QUICK = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 @attrs.frozen
 class Header:
-    """What an array says of itself before its numbers.
+    """The type, shape and order of an array, from the header of its file.
 
     Attributes:
         shape: of the array.
@@ -49,7 +49,7 @@ class Header:
 
 
 def outline_of_arrays(path: str, task: str) -> Outline:
-    """The outline of the dataset in a file.
+    """Return the shapes and labels of the dataset in an `.npz` file.
 
     Args:
         path: the file, relative to the working directory; `~` is the home directory.
@@ -107,7 +107,7 @@ def _header(archive: zipfile.ZipFile, name: str) -> Header:
 
 
 def read_header(file: IO[bytes], size: int) -> Header:
-    """The header of the array that a file is at, which then is at the first number.
+    """Read the header of an array, and leave the file at the array's first number.
 
     Args:
         file: from its beginning.

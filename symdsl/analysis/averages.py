@@ -21,7 +21,7 @@ _NAMES = tuple(one.name for one in GENERATORS)
 
 
 def averages(nodes: Sequence[Node]) -> Iterator[tuple[Average, tuple[Node, ...]]]:
-    """Every average, and the nodes of its body, with the `Mean` that ends it."""
+    """Yield every average with the nodes of its body and the `Mean` that ends it."""
     places = {node.name: place for place, node in enumerate(nodes)}
     for end, node in enumerate(nodes):
         if isinstance(node, Mean):
@@ -31,7 +31,7 @@ def averages(nodes: Sequence[Node]) -> Iterator[tuple[Average, tuple[Node, ...]]
 
 
 def copies(nodes: Sequence[Node]) -> dict[str, int]:
-    """How many copies of an example every node hands on, by its name."""
+    """Return how many copies of an example every node hands on, by its name."""
     found = {node.name: 1 for node in nodes}
     for begin, body in averages(nodes):
         for node in (begin, *body[:-1]):
@@ -40,21 +40,21 @@ def copies(nodes: Sequence[Node]) -> dict[str, int]:
 
 
 def with_ranges(node: Node, ranges: Mapping[str, float]) -> Node:
-    """The node with those of its ranges replaced that are named, keyed `average.generator`."""
+    """Return the node with those of its ranges replaced that are named, keyed `average.generator`."""
     if not isinstance(node, Average):
         return node
     return attrs.evolve(node, ranges=tuple((key, ranges.get(f"{node.name}.{key}", old)) for key, old in node.ranges))
 
 
 def range_words(generator: str, value: float) -> str:
-    """A range as it is said: `5\N{DEGREE SIGN}` of a rotation, `10 %` of a translation, a factor of a scale."""
+    """Return a range as it is said: `5\N{DEGREE SIGN}` of a rotation, `10 %` of a translation, a factor of a scale."""
     if generator == "rotation":
         return f"{value:.3g}\N{DEGREE SIGN}"
     return f"{100 * value:.3g} %" if generator.startswith("translate") else f"{value:.3g}"
 
 
 def insensitive_to(node: Average) -> str:
-    """What the mean is roughly invariant to at these ranges, in words."""
+    """Return what the mean is roughly invariant to at these ranges, in words."""
     return " and ".join(_movement(name, value) for name, value in node.ranges if value > 0) or "nothing"
 
 

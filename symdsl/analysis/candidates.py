@@ -25,7 +25,7 @@ _CAUSES = {"size": "sets the size of the map", "lift": "lifted here", "flatten":
 
 
 def candidates_of(node: ast.Layer, walker: Walker) -> list[CandidateDraft | None]:
-    """The candidates of a layer, those of its lists one by one; `None` for what is wrong, which is reported."""
+    """Return the candidates of a layer, lists flattened; `None` stands for a wrong one, which is reported."""
     found: list[CandidateDraft | None] = []
     for candidate in node.candidates:
         found += _candidates(candidate, walker)
@@ -79,7 +79,7 @@ def _unknown_kind(applied: Applied, walker: Walker) -> None:
 
 
 def placed(draft: CandidateDraft, layer: str, site: Site, title: Span, walker: Walker) -> CandidateDraft | None:
-    """A candidate with what follows from its site; `None` where the site refuses it, which is reported."""
+    """Return a candidate with its shapes at its site; `None` where its kind cannot be used there, which is reported."""
     refusal = draft.kind.refusal(site, draft.arguments)
     if refusal is None:
         return attrs.evolve(draft, arguments=completed(draft.kind, draft.arguments, site))

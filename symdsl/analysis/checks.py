@@ -21,7 +21,7 @@ _DIVISOR = re.compile(r"//\s*[0-9]+\s*")
 
 
 def check_lets(scope: Scope, written: str, used: Collection[str]) -> None:
-    """Warn of every `let` of the file itself that nothing asked for and that is not among those `used`."""
+    """Warn of every `let` of the file that is not used and not among `used`."""
     for name, let in scope.lets.items():
         if name not in scope.used and name not in used and let.name.span.source == written:
             scope.collector.report("W102", let.name.span, f"`{name}` is never used", help="drop it, or use it")
@@ -36,7 +36,7 @@ def check_comments(comments: Sequence[ast.Comment], collector: Collector) -> Non
 
 
 def check_twins(layers: Sequence[LayerDraft], collector: Collector) -> None:
-    """Warn of candidates that are the same."""
+    """Warn of equal candidates in one layer."""
     for layer in layers:
         first: dict[str, Span] = {}
         for candidate in layer.candidates:
@@ -48,7 +48,7 @@ def check_twins(layers: Sequence[LayerDraft], collector: Collector) -> None:
 
 
 def check_network(network: Network, place: Span, collector: Collector) -> None:
-    """Refuse what is too large to build; warn of broken groups and of curvature that would not fit in memory."""
+    """Report a network that is too large; warn of broken groups and of curvature that would not fit in memory."""
     layers = [node for node in network.nodes if isinstance(node, Layer)]
     parameters = sum(layer.parameters for layer in layers)
     if parameters > _MOST_PARAMETERS:

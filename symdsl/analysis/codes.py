@@ -7,7 +7,7 @@ import attrs
 
 @attrs.frozen
 class Code:
-    """A diagnostic code.
+    """A diagnostic code with its explanation and examples.
 
     Attributes:
         code: letter and number.

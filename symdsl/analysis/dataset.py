@@ -50,7 +50,7 @@ _TRANSFORM_SIGNATURES = {name: transform.signature for name, transform in TRANSF
 
 
 def analyse_data(node: ast.Data, scope: Scope) -> DataFacts | None:
-    """What the data statement says; nothing if a step is wrong, which is reported."""
+    """Return the facts that the data statement states, or nothing if a step is wrong, which is reported."""
     source = _step(node.steps[0], _SOURCE_SIGNATURES, "data source", scope)
     transforms = [_step(step, _TRANSFORM_SIGNATURES, "transform", scope) for step in node.steps[1:]]
     outline = None if source is None else _outline(source, transforms, scope)
@@ -77,7 +77,7 @@ def _step(node: ast.Call, table: Mapping[str, Signature], what: str, scope: Scop
 
 
 def trail(data: Data) -> tuple[Outline, ...]:
-    """The outline of the source, and after each transform.
+    """Return the shapes and counts of the data at the source, and after each transform.
 
     Raises:
         BadDataError: files have changed since the spec was checked, and cannot be used.
@@ -90,7 +90,7 @@ def trail(data: Data) -> tuple[Outline, ...]:
 
 
 def written(step: Step) -> str:
-    """A step as a spec may have it: a source without what is at its default, a transform without words that are."""
+    """Return a step as a spec would write it, without arguments that have their default values."""
     transform = TRANSFORMS.get(step.name)
     signature = (transform or SOURCES[step.name]).signature
     values = dict(step.arguments)  # without those that have no default and were left out
@@ -111,7 +111,7 @@ def _written_argument(parameter: Parameter, value: Value) -> str:
 
 
 def source_outline(source: Step) -> Outline:
-    """What is known about the data of a source; where only its files say, they are looked into.
+    """Return the shapes and counts of a source; files are opened only where they alone can tell.
 
     Raises:
         BadDataError: they cannot be used.

@@ -11,7 +11,7 @@ from symdsl.language import ast
 
 
 def names_in(node: object) -> list[str]:
-    """Every name that is called anywhere below a node, or below the nodes of a tuple."""
+    """Return every name that is used below a node of the tree, or below the nodes of a tuple."""
     found: list[str] = []
     waiting: list[object] = [node]
     while waiting:
@@ -31,7 +31,7 @@ def _fields(kind: type) -> tuple[str, ...]:
 
 
 def reachable(needs: Mapping[str, Iterable[str]], roots: Iterable[str]) -> set[str]:
-    """Names asked for by `roots`, directly or by way of others; only names that `needs` holds."""
+    """Return all names that `roots` depend on, directly or indirectly; only names in `needs` count."""
     found: set[str] = set()
     open = list(roots)
     while open:
@@ -44,7 +44,7 @@ def reachable(needs: Mapping[str, Iterable[str]], roots: Iterable[str]) -> set[s
 
 @attrs.frozen
 class Order:
-    """Names in an order in which each comes after those it needs, but for the circular ones.
+    """Names sorted so that each follows those it depends on, and the circular ones apart.
 
     Attributes:
         names: all of them.
@@ -56,7 +56,7 @@ class Order:
 
 
 def order(needs: Mapping[str, Iterable[str]]) -> Order:
-    """Order names by what they need; without recursion, however long the chains are."""
+    """Sort names by their dependencies, without recursion, so that chains may be of any length."""
     done: dict[str, None] = {}
     circles: dict[str, tuple[str, ...]] = {}
     for name in needs:

@@ -15,7 +15,7 @@ _MOST_LABEL_VALUES = 1000
 
 
 def doubts_of_shape(channels: int, height: int, width: int) -> tuple[Doubt, ...]:
-    """Whether the images look as if their channels came last."""
+    """Return a doubt if the channels of the images seem to come last."""
     if not channels_last(channels, height, width):
         return ()
     shape = f"{channels} channels and {height}x{width} pixels"
@@ -24,7 +24,7 @@ def doubts_of_shape(channels: int, height: int, width: int) -> tuple[Doubt, ...]
 
 
 def doubts_of_labels(labels: NDArray[Any]) -> tuple[Doubt, ...]:
-    """Which classes have no training example, for labels `[example]` of at least 0."""
+    """Return a doubt about each class without a training example, for labels `[example]` of at least 0."""
     import numpy as np
 
     found = np.unique(labels)
@@ -37,7 +37,7 @@ def doubts_of_labels(labels: NDArray[Any]) -> tuple[Doubt, ...]:
 
 
 def doubts_of_targets(targets: NDArray[Any]) -> tuple[Doubt, ...]:
-    """Whether regression targets `[example, target]` look like class labels, or like one-hot ones."""
+    """Return a doubt if regression targets `[example, target]` look like class labels or one-hot vectors."""
     import numpy as np
 
     if not len(targets):

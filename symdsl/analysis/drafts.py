@@ -14,7 +14,7 @@ from symdsl.kinds import Kind, Site, label
 
 @attrs.frozen
 class CandidateDraft:
-    """A candidate without its priors.
+    """A candidate whose shapes are known and whose priors are not.
 
     Attributes:
         kind: from the table.
@@ -33,7 +33,7 @@ class CandidateDraft:
 
 @attrs.frozen
 class LayerDraft:
-    """A layer without priors; `name` and shapes as in `facts.Layer`."""
+    """A layer whose shapes are known and whose priors are not; fields as in `facts.Layer`."""
 
     name: str
     in_shape: Shape
@@ -45,16 +45,16 @@ class LayerDraft:
 
     @property
     def site(self) -> Site:
-        """What its candidates read and write."""
+        """The shapes that the layer's candidates read and write."""
         return Site(self.in_shape, self.out_shape)
 
     def label(self, candidate: CandidateDraft) -> str:
-        """The kind of one of its candidates with its arguments."""
+        """Return the kind of a candidate with its arguments, as a spec would write it."""
         return label(candidate.kind, candidate.arguments, self.site)
 
     @property
     def candidate_names(self) -> tuple[str, ...]:
-        """One name a candidate: the kind; with arguments where the layer has the kind twice; numbered if need be."""
+        """A unique name for each candidate: its kind, with arguments or a number where several share it."""
         kinds = [candidate.kind.name for candidate in self.candidates]
         names = [self.label(one) if kinds.count(one.kind.name) > 1 else one.kind.name for one in self.candidates]
         return tuple(_numbered(names, index) for index in range(len(names)))
@@ -70,7 +70,7 @@ Draft: TypeAlias = Input | Lift | LayerDraft | Join | Average | Mean | Project |
 
 @attrs.frozen
 class Walk:
-    """The items of a network with shapes.
+    """The items of a network with their shapes.
 
     Attributes:
         drafts: the items. Where one was wrong, which is reported, it is missing, and so are those after it whose

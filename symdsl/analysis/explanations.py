@@ -24,7 +24,7 @@ no code: the layer says what comes out of it, so they cannot.
 
 
 def explanation(code: str) -> str:
-    """What a code means, as `symdsl explain` prints it.
+    """Return what a code means, as `symdsl explain` prints it.
 
     Raises:
         RunError: if there is no such code.

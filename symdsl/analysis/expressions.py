@@ -44,7 +44,7 @@ FUNCTIONS = {"floor": math.floor, "ceil": math.ceil}
 
 
 def evaluate(node: ast.Expression, scope: Scope) -> Located | None:
-    """The value of an expression; nothing if it has none, which is reported."""
+    """Return the value of an expression, or nothing if it has none, which is reported."""
     if not scope.affords("values", node.span):
         return None
     match node:
@@ -78,7 +78,7 @@ def _call(node: ast.Call, scope: Scope) -> Located | None:
 
 
 def given(arguments: Iterable[ast.Argument], scope: Scope) -> tuple[Given, ...]:
-    """The values of arguments."""
+    """Return the values of a call's arguments."""
     return tuple(Given(one.name, evaluate(one.value, scope), one.span) for one in arguments)
 
 
@@ -126,7 +126,7 @@ def _operand(operand: Located, scope: Scope) -> _Number | None:
 
 
 def unknown_name(operand: Located, scope: Scope, known: Iterable[str] = ()) -> bool:
-    """Whether a value is a name, or a call, that stands for nothing; then it is reported, `known` names suggested."""
+    """Report a value that is an undefined name, suggesting `known` ones; return whether it is one."""
     value: Plain = operand.value
     if not isinstance(value, Applied) or (value.arguments and is_word(value.name)):
         return False

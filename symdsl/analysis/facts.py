@@ -58,7 +58,7 @@ class ParameterTensor:
 
 @attrs.frozen
 class Candidate:
-    """One structure a layer may take.
+    """One structure that a layer may use, with its parameter tensors.
 
     Attributes:
         name: unique in its layer: the kind, or the kind with its arguments where a layer has the kind twice.
@@ -86,13 +86,13 @@ class Candidate:
         return sum(tensor.parameters for tensor in self.tensors)
 
     def argument(self, name: str) -> Value:
-        """The value of one argument of the kind; `KeyError` when the kind has none of that name."""
+        """Return the value of an argument of the kind; `KeyError` if the kind has no such argument."""
         return dict(self.arguments)[name]
 
 
 @attrs.frozen
 class Input:
-    """The image a network reads."""
+    """The image that a network reads."""
 
     name: str
     out_shape: Shape
@@ -124,7 +124,7 @@ class Layer:
 
     @property
     def strides(self) -> tuple[int, int]:
-        """Along rows and columns."""
+        """The strides along rows and along columns."""
         return self.in_shape.height // self.out_shape.height, self.in_shape.width // self.out_shape.width
 
     @property
@@ -167,7 +167,7 @@ class Flatten:
 
 @attrs.frozen
 class Join:
-    """The end of a residual block: what the node before hands on, added to what the node `since` does.
+    """The end of a residual block: the output of the previous node plus that of the node `since`.
 
     The nodes between `since` and this one are the block's body, which ends with a layer.
     """
@@ -229,13 +229,13 @@ class Step:
     span: Span
 
     def argument(self, name: str) -> Value:
-        """The value of one argument; `KeyError` when there is none of that name."""
+        """Return the value of an argument; `KeyError` if there is none of that name."""
         return dict(self.arguments)[name]
 
 
 @attrs.frozen
 class Data:
-    """Where examples come from and what is done to them.
+    """The data source, its transforms, and the shapes that result.
 
     Attributes:
         source: the data source.
@@ -258,7 +258,7 @@ class Data:
 
 @attrs.frozen
 class Fisher:
-    """How the Gauss-Newton expectation over labels is taken.
+    """How the expectation over labels in the Gauss-Newton matrix is computed.
 
     Attributes:
         kind: all columns, or labels drawn from the model.
@@ -275,7 +275,7 @@ Curvature = Literal["kfac-expand", "kfac-reduce", "joint"]
 
 @attrs.frozen
 class Objective:
-    """What the search maximises.
+    """What a search maximises: the marginal likelihood, and how its curvature is estimated.
 
     Attributes:
         curvature: approximation of the Gauss-Newton matrix; None leaves it to the number of training examples.
@@ -288,7 +288,7 @@ class Objective:
 
 @attrs.frozen
 class Optimizer:
-    """How the parameters are trained.
+    """How the weights are trained.
 
     Attributes:
         name: the method.
@@ -341,7 +341,7 @@ class Search:
 
 @attrs.frozen
 class Facts:
-    """Everything a checked spec says."""
+    """All that a checked spec states, with defaults filled in."""
 
     name: str
     data: Data

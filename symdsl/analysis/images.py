@@ -37,7 +37,7 @@ _COLOURS = {1: "grey", 3: "RGB"}
 
 @attrs.frozen
 class ImageFolder:
-    """The files of a folder of images: paths by the name of their class, both in alphabetical order.
+    """The image files of a folder by class, both in alphabetical order.
 
     Attributes:
         train: training images; a class is numbered by its place here.
@@ -48,13 +48,13 @@ class ImageFolder:
     test: Mapping[str, Sequence[str]]
 
     def labelled(self, files: Mapping[str, Sequence[str]]) -> list[tuple[str, int]]:
-        """Every path of `files`, which is `train` or `test`, with the number of its class."""
+        """Return every path of `files`, which is `train` or `test`, with the number of its class."""
         return [(path, number) for number, name in enumerate(self.train) for path in files.get(name, ())]
 
 
 @attrs.frozen
 class Header:
-    """What an image file says of itself, `channels` as the spec wants them."""
+    """The size of an image file, and its channels after the conversion that the spec asks for."""
 
     path: str
     channels: int
@@ -63,7 +63,7 @@ class Header:
 
 
 def outline_of_images(path: str, colour: str) -> Outline:
-    """The outline of the dataset in a folder.
+    """Return the outline of the dataset in a folder.
 
     Args:
         path: the folder, relative to the working directory; `~` is the home directory.
@@ -94,7 +94,7 @@ def outline_of_images(path: str, colour: str) -> Outline:
 
 
 def list_images(path: Path) -> ImageFolder:
-    """The image files under `path/train/CLASS/` and `path/test/CLASS/`, in the order of their names.
+    """Return the image files under `path/train/CLASS/` and `path/test/CLASS/`, in the order of their names.
 
     Raises:
         BadDataError: a folder is missing or has no images, or a class of the test images is none of the training
@@ -115,7 +115,7 @@ def list_images(path: Path) -> ImageFolder:
 
 
 def read_header(path: str, colour: str) -> Header:
-    """What an image file says of itself.
+    """Return the size and channels of an image file.
 
     Raises:
         BadDataError: it is no PNG or JPEG file, or its colours are not what `colour` takes.
@@ -125,7 +125,7 @@ def read_header(path: str, colour: str) -> Header:
 
 
 def header_of(image: Image, path: str, colour: str) -> Header:
-    """What the opened image at `path` says of itself; see `read_header`."""
+    """Return the header of an opened image; see `read_header`."""
     (width, height), mode = image.size, image.mode
     if mode not in _CHANNELS[colour]:
         way_out = "; `colour = rgb` or `colour = grey` converts it" if mode in _CONVERTIBLE else ""
@@ -135,7 +135,7 @@ def header_of(image: Image, path: str, colour: str) -> Header:
 
 @contextlib.contextmanager
 def opened(path: str) -> Iterator[Image]:
-    """An image file, open; whatever Pillow raises on one that is damaged or no image becomes a `BadDataError`."""
+    """Open an image file; a damaged file, or one that is no image, raises `BadDataError`."""
     from PIL import Image
 
     if os.path.exists(path) and not os.path.isfile(path):
@@ -149,17 +149,17 @@ def opened(path: str) -> Iterator[Image]:
 
 
 def same_size(first: Header, other: Header) -> bool:
-    """Whether two images have as many rows and columns."""
+    """Return whether two images have equally many rows and columns."""
     return (first.height, first.width) == (other.height, other.width)
 
 
 def size_difference(first: Header, other: Header) -> str:
-    """How two images differ in size."""
+    """Describe how two images differ in size."""
     return f"`{other.path}` is {_size(other)}, but `{first.path}` {_size(first)}"
 
 
 def check_colour(first: Header, other: Header) -> None:
-    """Compares the channels of two images.
+    """Raise an error if two images differ in their channels.
 
     Raises:
         BadDataError: they differ.

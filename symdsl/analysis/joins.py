@@ -11,7 +11,7 @@ from symdsl.analysis.facts import Join, Node
 
 
 def joins(nodes: Sequence[Node]) -> Iterator[tuple[Join, tuple[Node, ...]]]:
-    """The end of every residual block, and the nodes of its body."""
+    """Yield the end of every residual block with the nodes of its body."""
     places = {node.name: place for place, node in enumerate(nodes)}
     for place, node in enumerate(nodes):
         if isinstance(node, Join):
@@ -19,13 +19,13 @@ def joins(nodes: Sequence[Node]) -> Iterator[tuple[Join, tuple[Node, ...]]]:
 
 
 def edges(nodes: Sequence[Node]) -> list[tuple[str, str]]:
-    """Names of every node and of each that reads what it hands on."""
+    """Return every edge of the network as the names of its two nodes."""
     straight = pairwise(node.name for node in nodes)
     return [*straight, *((node.since, node.name) for node in nodes if isinstance(node, Join))]
 
 
 def emptied(nodes: Sequence[Node], kept: Mapping[str, Collection[str]]) -> frozenset[str]:
-    """Names of the blocks whose last layer is left without a candidate, and which so are the identity.
+    """Return the names of residual blocks whose last layer has no candidate left, so that they are the identity.
 
     Args:
         nodes: the network.
@@ -35,7 +35,7 @@ def emptied(nodes: Sequence[Node], kept: Mapping[str, Collection[str]]) -> froze
 
 
 def without(nodes: Sequence[Node], removed: Collection[str]) -> tuple[Node, ...]:
-    """The nodes that are left where these blocks are the identity."""
+    """Return the nodes that remain when these residual blocks are the identity."""
     gone = {one.name for join, body in joins(nodes) if join.name in removed for one in (*body, join)}
     since: dict[str, str] = {}
     for node in nodes:

@@ -23,7 +23,7 @@ from symdsl.language import ast
 
 
 def layer(node: ast.Layer, walker: Walker) -> None:
-    """Hand on the map that a layer writes, with the candidates that can be placed in it."""
+    """Process a layer: compute the map it writes, and place its candidates."""
     name = walker.begin_layer(node.name, _title(node))
     candidates = candidates_of(node, walker)
     activations = _activations(node.activations, walker)

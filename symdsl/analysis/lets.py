@@ -11,7 +11,7 @@ from symdsl.language import ast
 
 
 def settle_lets(scope: Scope, data: ast.Data | None) -> None:
-    """Evaluate every `let` after those it asks for, so that no chain of them is too long; refuse circular ones."""
+    """Evaluate every `let` after those it depends on; report circular ones."""
     of_data = [] if data is None else names_in(data.steps)
     needs = {name: names_in(let.value) for name, let in scope.lets.items()}
     for called in needs.values():
@@ -24,7 +24,7 @@ def settle_lets(scope: Scope, data: ast.Data | None) -> None:
 
 
 def check_unused_lets(scope: Scope) -> None:
-    """Names in what nothing asked for must stand for something all the same."""
+    """Report undefined names in `let`s that nothing uses."""
     for name, let in scope.lets.items():
         if name in scope.used:
             continue

@@ -16,7 +16,7 @@ from symdsl.language import ast
 
 
 def is_library(program: ast.Program) -> bool:
-    """Whether a file has something to import, but nothing that could be built, learned from or set."""
+    """Return whether a file only defines what other files import."""
     read = [one for one in program.statements if not isinstance(one, ast.Unread)]
     return bool(read) and all(
         isinstance(one, ast.Let | ast.Block | ast.Profile) or (isinstance(one, ast.Network) and bool(one.parameters))
@@ -25,7 +25,7 @@ def is_library(program: ast.Program) -> bool:
 
 
 def check_library(program: ast.Program, collector: Collector) -> None:
-    """Report what is wrong with a library whatever its networks' parameters, and the data, will be."""
+    """Report the errors of a library that do not depend on the parameters of its networks or on data."""
     names, gaps = named(program, collector), gaps_of(program)
     lets = {one.name.text: one for one in names if isinstance(one, ast.Let)}
     known = {one.name.text: one for one in names if isinstance(one, ast.Block)}
@@ -39,7 +39,7 @@ def check_library(program: ast.Program, collector: Collector) -> None:
 
 
 def check_templates(templates: Iterable[ast.Network | ast.Block], blocks: Blocks, scope: Scope) -> None:
-    """Report what is wrong with networks and blocks that nothing asks for, whatever their parameters will be."""
+    """Report the errors of unused networks and blocks that do not depend on their parameters."""
     for template in templates:
         inside = scope.inside(default_parameters(template, scope))
         if isinstance(template, ast.Network):

@@ -19,7 +19,7 @@ from symdsl.language import ast
 
 
 def begin(node: ast.Input, walker: Walker) -> None:
-    """Start from the images, or signals, of `input`."""
+    """Process `input`: start from the images, or signals, that it declares."""
     if walker.open:
         help = "a block goes on from the map it is used on; drop this line"
         walker.scope.collector.report("E211", node.span, "`input` begins a network, not a block", help=help)
@@ -69,7 +69,7 @@ def _check_data(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Non
 
 
 def lift(node: ast.Lift, walker: Walker) -> None:
-    """Lift a plain image to a group."""
+    """Process `lift`: copy a plain map to the elements of a group."""
     groups = [name for name in GROUPS if name != TRIVIAL]
     if node.group.text not in groups:
         unknown("E305", "group", node.group.text, node.group.span, groups, walker.scope.collector)
@@ -92,7 +92,7 @@ def _lift(node: ast.Lift, shape: Shape, walker: Walker) -> None:
 
 
 def project(node: ast.Project, walker: Walker) -> None:
-    """Reduce over the elements of the group."""
+    """Process `project`: reduce over the elements of the group."""
     reduction = _reduction(node.reduction, walker)
     shape = walker.shape
     if shape is None:
@@ -109,7 +109,7 @@ def project(node: ast.Project, walker: Walker) -> None:
 
 
 def pool(node: ast.Pool, walker: Walker) -> None:
-    """Reduce over the positions."""
+    """Process `pool`: reduce over the positions."""
     reduction = _reduction(node.reduction, walker)
     shape = walker.shape
     if shape is None:
@@ -131,7 +131,7 @@ def _reduction(word: ast.Word, walker: Walker) -> Literal["max", "mean"] | None:
 
 
 def flatten(node: ast.Flatten, walker: Walker) -> None:
-    """Make a vector of the map."""
+    """Process `flatten`: turn the map into a vector."""
     shape = walker.shape
     if shape is None:
         return

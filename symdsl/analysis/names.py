@@ -19,7 +19,7 @@ _FEW_NAMES = 100
 
 @attrs.frozen
 class Definitions:
-    """The statements of a spec, sorted.
+    """The statements of a spec, sorted by what they define.
 
     Attributes:
         lets: by name, in order.
@@ -43,7 +43,7 @@ class Definitions:
 
 
 def define(program: ast.Program, collector: Collector) -> Definitions:
-    """Sort statements by what they define; duplicates are reported, and what is missing and cannot be in a gap."""
+    """Sort statements by what they define, and report duplicates and missing statements."""
     statements = program.statements
     names, gaps = named(program, collector), gaps_of(program)
     networks = [one for one in names if isinstance(one, ast.Network | ast.Instance)]
@@ -62,12 +62,12 @@ def define(program: ast.Program, collector: Collector) -> Definitions:
 
 
 def gaps_of(program: ast.Program) -> tuple[ast.Unread, ...]:
-    """The statements that could not be read."""
+    """Return the statements that could not be parsed."""
     return tuple(one for one in program.statements if isinstance(one, ast.Unread))
 
 
 def hidden(what: str, gaps: Iterable[ast.Unread]) -> bool:
-    """Whether a statement that begins with a word, such as `let`, may be in one of the gaps."""
+    """Return whether an unparsed statement may begin with a word, such as `let`."""
     return any(gap.what in (what, "import", "") for gap in gaps)
 
 
@@ -83,7 +83,7 @@ _WHAT: dict[type[Global], str] = {
 
 
 def named(program: ast.Program, collector: Collector) -> list[Global]:
-    """The `let`s, blocks and networks; of those that share a name the first, and the others are reported."""
+    """Return the `let`s, blocks and networks by name; further ones of the same name are reported."""
     found: dict[str, Global] = {}
     for node in program.statements:
         if isinstance(node, Global):
@@ -109,7 +109,7 @@ Named = TypeVar("Named", bound=ast.Setting | ast.Parameter)
 
 
 def unique(nodes: Iterable[Named], what: str, collector: Collector) -> dict[str, Named]:
-    """Nodes by name; a second one of a name is reported and left out."""
+    """Return nodes by name; further ones of the same name are reported and left out."""
     found: dict[str, Named] = {}
     for node in nodes:
         first = found.setdefault(node.name.text, node)
@@ -192,13 +192,13 @@ LIMITS = {
 
 
 def report_too_many(what: str, span: Span, collector: Collector) -> None:
-    """Report at a place that there is more of something, a key of `LIMITS`, than one spec may ask for."""
+    """Report that a spec exceeds one of the limits in `LIMITS`."""
     help = "the limits are there so that checking a spec ends soon"
     collector.report("E405", span, f"more than {LIMITS[what]:,} {what} in one spec are too many", help=help)
 
 
 def exhausted(spent: Counter[str]) -> bool:
-    """Whether there was more of something than one spec may ask for."""
+    """Return whether a spec has exceeded one of its limits."""
     return any(spent[what] > most for what, most in LIMITS.items())
 
 
@@ -207,7 +207,7 @@ Evaluate = Callable[[ast.Expression, "Scope"], "Located | None"]
 
 @attrs.define
 class Scope:
-    """What names stand for at one place of a spec.
+    """The values of names at one place of a spec.
 
     Attributes:
         collector: receives errors.
@@ -232,11 +232,11 @@ class Scope:
     _open: list[str] = attrs.field(factory=list)
 
     def inside(self, local: Mapping[str, Located | None]) -> Scope:
-        """The scope of a block that adds names of its own."""
+        """Return the scope inside a block, which adds names of its own."""
         return attrs.evolve(self, local={**self.local, **local})
 
     def affords(self, what: str, span: Span, more: int = 1) -> bool:
-        """Count something that is limited; false, and reported once, when there is too much of it to go on.
+        """Count towards a limit; return false, and report once, when it is exceeded.
 
         Args:
             what: a key of `LIMITS`.
@@ -250,29 +250,29 @@ class Scope:
         return self.spent[what] <= limit
 
     def outside(self) -> Scope:
-        """The scope of the whole spec, without the names that blocks added."""
+        """Return the scope of the whole spec, without names that blocks added."""
         return attrs.evolve(self, local={})
 
     def knows(self, name: str) -> bool:
-        """Whether a name stands for something."""
+        """Return whether a name is defined."""
         return name in self.local or name in self.lets or name in self.builtins
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name that stands for something."""
+        """Return every defined name."""
         return (*self.local, *self.lets, *self.builtins)
 
     def excuses(self, name: str, known: Iterable[str]) -> bool:
-        """Whether a name that stands for nothing may be one that could not be read, as it is near to no known one."""
+        """Return whether an undefined name may belong to a statement that could not be parsed."""
         return self.incomplete and suggest(name, (*known, *self.names)) is None
 
     def origin(self, name: str) -> list[tuple[Span, str]]:
-        """Where a name is defined, as notes of a diagnostic; nothing for what no `let` defines."""
+        """Return notes that point to the definition of a name; empty for what no `let` defines."""
         found = None if name in self.local else self.lets.get(name)
         return [] if found is None else [(found.name.span, "defined here")]
 
     def look_up(self, name: ast.Word) -> Located | None:
-        """The value of a name that `names` holds, at the place where it is used."""
+        """Return the value of a defined name, located where it is used."""
         found = self._value(name)
         return None if found is None else Located(found.value, name.span, found.origins or (found.span,))
 
@@ -285,13 +285,13 @@ class Scope:
         return self.builtins[name.text]()
 
     def refuse(self, name: str, others: Sequence[str] = ()) -> None:
-        """Report a `let` that is defined by itself, and let its value be unknown; `others` lie on the way."""
+        """Report a circular `let`, and make its value unknown; `others` are part of the circle."""
         notes = [(self.lets[other].name.span, "by way of this one") for other in others[:_MOST_LISTED]]
         self.collector.report("E309", self.lets[name].name.span, f"`{name}` is defined by itself", notes=notes)
         self._known[name] = None
 
     def let(self, name: ast.Word) -> Located | None:
-        """The value of a `let`."""
+        """Return the value of a `let`."""
         if name.text in self._open:
             self.refuse(name.text)
         if name.text not in self._known:
@@ -311,7 +311,7 @@ def unknown(
     where: str = "",
     also: Iterable[str] = (),
 ) -> None:
-    """Report a name that stands for nothing, with the nearest that does, and all that do if they are few.
+    """Report an undefined name, and suggest the nearest defined ones.
 
     Args:
         code: of the diagnostic.
@@ -336,7 +336,7 @@ def unknown(
 
 
 def replaced(what: str, word: str, span: Span, words: Iterable[tuple[str, str]], collector: Collector) -> bool:
-    """Report a word that the language once knew, with what to write now; false if it is not one of them.
+    """Report a word of an earlier version with its replacement; return false if it is not one.
 
     Args:
         what: the word was, such as "a key of `search`".

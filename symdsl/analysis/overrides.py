@@ -20,7 +20,7 @@ SOURCE = "--set"
 
 @attrs.frozen
 class Override:
-    """A key, the text of its value, and how the two were written.
+    """A setting of the command line or of Python: its key, and its value as text.
 
     Attributes:
         key: what is to be set.
@@ -36,7 +36,7 @@ class Override:
 
     @classmethod
     def of(cls, key: str, value: object, number: int) -> Override:
-        """An override from a Python value, which may be an override already.
+        """Return an override for a Python value, which may be an override already.
 
         Raises:
             TypeError: if the language has no such value.
@@ -48,7 +48,7 @@ class Override:
 
     @classmethod
     def parse(cls, written: str, number: int) -> Override:
-        """An override as written on the command line.
+        """Parse an override as written on the command line, `key=value`.
 
         Raises:
             ValueError: if it has not the form K=V.
@@ -71,7 +71,7 @@ class Override:
 
     @property
     def word(self) -> ast.Word:
-        """The key and its place."""
+        """The key with its place."""
         at = self.key_at
         return ast.Word(self.key, Span(SOURCE, self.number, at, self.number, at + len(self.key)))
 
@@ -106,7 +106,7 @@ def _literal(value: object) -> ast.Expression:
 
 
 def apply_overrides(program: ast.Program, overrides: Sequence[Override], collector: Collector) -> ast.Program:
-    """Change a tree as overrides say; keys that name nothing are reported."""
+    """Return a tree changed by overrides; unknown keys are reported."""
     make_known(overrides, collector)
     for override in overrides:
         slot = find_slot(program, override.word, collector)
@@ -116,7 +116,7 @@ def apply_overrides(program: ast.Program, overrides: Sequence[Override], collect
 
 
 def make_known(overrides: Sequence[Override], collector: Collector) -> None:
-    """Let places in overrides be shown."""
+    """Register the texts of overrides, so that diagnostics can show places in them."""
     written = {one.number: one.written for one in overrides}
     collector.add_source(SOURCE, "\n".join(written.get(line, "") for line in range(1, max(written, default=0) + 1)))
 
@@ -137,7 +137,7 @@ def _value(override: Override, quoted: bool, collector: Collector) -> ast.Expres
 
 @attrs.frozen
 class Slot:
-    """The place of a tree that a key names.
+    """The place in a tree that a key refers to.
 
     Attributes:
         old: the value that stands there, if one does.
@@ -153,7 +153,7 @@ class Slot:
 
 
 def find_slot(program: ast.Program, key: ast.Word, collector: Collector) -> Slot | None:
-    """Where the value of a key goes; nothing for a key that names nothing, which is reported."""
+    """Return the place in the tree that a key refers to, or nothing for an unknown key, which is reported."""
     return _Finding(program, key, collector).slot()
 
 
@@ -278,7 +278,7 @@ SECTIONS: dict[str, Callable[[_Finding, str], Slot | None]] = {"data": _Finding.
 
 
 def keys_of(program: ast.Program) -> dict[str, Parameter | None]:
-    """Every key that can be set, and what the language says of it, which is nothing of names that the spec defines."""
+    """Return every key that can be set with its description, empty for names that the spec defines."""
     steps = [step for one in program.statements if isinstance(one, ast.Data) for step in one.steps]
     signatures = [_signature(index, step) for index, step in enumerate(steps)]
     of_data = [each for one in signatures if one is not None for each in one.parameters]

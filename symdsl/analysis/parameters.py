@@ -17,7 +17,7 @@ from symdsl.language import ast
 
 @attrs.frozen
 class ParameterType:
-    """A type that a parameter may be declared to have.
+    """A type that a parameter of a network or block may be declared with.
 
     Attributes:
         name: as written after the colon.
@@ -34,7 +34,7 @@ class ParameterType:
     known: Iterable[str] = ()
 
     def misfit(self, value: Located) -> Located | None:
-        """The value, or the item of a list, that is not of this type, if one is not."""
+        """Return the value, or the item of a list, that is not of this type, or nothing."""
         values = value.value if self.each and isinstance(value.value, tuple) else (value,)
         return next((one for one in values if not self.fits(one.value)), None)
 
@@ -77,7 +77,7 @@ Template = ast.Network | ast.Block
 
 
 def bind_parameters(template: Template, call: ast.Call, scope: Scope) -> dict[str, Located | None]:
-    """What the parameters of a network or a block stand for.
+    """Return the values of the parameters of a network or a block in a call.
 
     Args:
         template: whose parameters.
@@ -100,7 +100,7 @@ def bind_parameters(template: Template, call: ast.Call, scope: Scope) -> dict[st
 
 
 def default_parameters(template: Template, scope: Scope) -> dict[str, Located | None]:
-    """What the parameters stand for when they are not given; `None` where that cannot be known."""
+    """Return the default values of parameters; `None` for those without one."""
     values: dict[str, Located | None] = {}
     for name, parameter in unique(template.parameters or (), "a parameter", scope.collector).items():
         values[name] = _written(parameter, values, scope)

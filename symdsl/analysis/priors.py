@@ -32,7 +32,7 @@ _TO_PRECISION = {
 
 
 def evaluate_prior(node: ast.Call, scope: Scope) -> Prior | None:
-    """What is written after `~`; nothing if it is wrong, which is reported."""
+    """Return the prior written after `~`, or nothing if it is wrong, which is reported."""
     found = evaluate(node, scope)
     if found is None:
         return None
@@ -59,7 +59,7 @@ def _prior(bound: Mapping[str, object], span: Span, scope: Scope) -> Prior | Non
 
 @attrs.frozen
 class Reach:
-    """A rule with its prior, and the arguments of the kind it asks for, if it does."""
+    """A prior rule with its evaluated prior and the kind's arguments that it selects by."""
 
     rule: ast.Rule
     prior: Prior
@@ -67,11 +67,11 @@ class Reach:
 
     @property
     def names_tensor(self) -> bool:
-        """Whether the rule is for some tensors of a candidate, not for all."""
+        """Whether the rule selects single tensors of a candidate."""
         return len(self.rule.selector) == 3 and self.rule.selector[2].text != "*"
 
     def specificity(self) -> tuple[int, int]:
-        """How much is spelt out.
+        """How specific the selector is; the most specific rule wins.
 
         First over all parts: 0 for `*`, 1 with a `*` in it, 2 for a name, 3 with arguments. Then, between patterns of
         paths, the steps that have no `*`: `stage/last/*` goes before `stage/*`.
@@ -81,7 +81,7 @@ class Reach:
         return sum(_specificity(part) for part in self.rule.selector), sum("*" not in step for step in steps)
 
     def hits(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> bool:
-        """Whether the rule is about this tensor."""
+        """Return whether the rule selects this tensor."""
         patterns = self.rule.selector
         names = (layer.name, candidate, tensor)[: len(patterns)]
         if not all(matches(pattern.text, name) for pattern, name in zip(patterns, names, strict=True)):
@@ -89,12 +89,12 @@ class Reach:
         return self.asked is None or completed(KINDS[candidate], self.asked, layer.site) == arguments
 
     def asks(self, layer: LayerDraft, candidate: CandidateDraft) -> bool:
-        """Whether the arguments asked for, if any, are those of a candidate of the kind."""
+        """Return whether the rule's arguments, if any, match those of a candidate."""
         return self.asked is None or completed(candidate.kind, self.asked, layer.site) == candidate.arguments
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Whether a name fits a pattern in which `*` stands for any letters."""
+    """Return whether a name fits a pattern in which `*` stands for any letters."""
     return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
 
 
@@ -130,18 +130,18 @@ class Rules:
             (self._wild if "*" in name else self._named.setdefault(name, [])).append(index)
 
     def of(self, layer: LayerDraft, candidate: CandidateDraft, tensor: Tensor) -> Prior:
-        """The prior of a candidate's tensor; one that is held where it is heeds only rules that name it."""
+        """Return the prior of a candidate's tensor; a tensor held at N(0, 1) follows only rules that name it."""
         found = self._best(layer, candidate.kind.name, candidate.arguments, tensor.name, named=tensor.unit_prior)
         if tensor.unit_prior:
             return found or UNIT
         return candidate.prior or found or DEFAULT
 
     def of_bias(self, layer: LayerDraft) -> Prior:
-        """The prior of a layer's bias."""
+        """Return the prior of a layer's bias."""
         return self._best(layer, BIAS, {}, BIAS) or DEFAULT
 
     def report_idle(self, walked: Walk) -> None:
-        """Report the rules that no tensor asked for so far was about, but for those that a mended network may need."""
+        """Report rules that select no tensor, unless they may once the network's errors are fixed."""
         for index, reach in enumerate(self.reaches):
             if index in self.hit:
                 continue
@@ -224,7 +224,7 @@ class Rules:
 
 
 def read_rules(rules: Iterable[ast.Rule], scope: Scope) -> Rules:
-    """Evaluate the rules; those that are wrong are reported and left out."""
+    """Evaluate all prior rules; wrong ones are reported and left out."""
     reaches = [_reach(rule, scope) for rule in rules]
     return Rules(scope, [reach for reach in reaches if reach is not None])
 

@@ -37,7 +37,7 @@ class Change:
 
 @attrs.frozen
 class Profile:
-    """A profile that is set.
+    """A profile that was chosen, with its changes.
 
     Attributes:
         name: of the profile.
@@ -53,7 +53,7 @@ class Profile:
 
 @attrs.frozen
 class Applied:
-    """A tree and what was done to it.
+    """A tree with a profile and overrides applied, and what they changed.
 
     Attributes:
         program: with overrides applied; profiles still stand in it.
@@ -69,7 +69,7 @@ class Applied:
 
     @property
     def result(self) -> ast.Program:
-        """The program as it is run: without profiles if one was applied, else with them, as written."""
+        """The program as it is run: without profiles if one was applied, otherwise as written."""
         if self.chosen is None:
             return self.program
         kept = tuple(one for one in self.program.statements if not isinstance(one, ast.Profile))
@@ -77,7 +77,7 @@ class Applied:
 
     @property
     def profile(self) -> Profile | None:
-        """What the profile changed; only what has no errors can be asked."""
+        """The chosen profile with its changes; only defined for specs without errors."""
         if self.chosen is None:
             return None
         from symdsl.language.printer import expression
@@ -93,7 +93,7 @@ def _text(slot: Slot) -> str:
 
 
 def profiles_of(program: ast.Program, collector: Collector) -> dict[str, ast.Profile]:
-    """The profiles by name, each with every key once; what is there twice is reported and left out."""
+    """Return the profiles by name; duplicate keys and names are reported and left out."""
     found: dict[str, ast.Profile] = {}
     for one in _affordable([one for one in program.statements if isinstance(one, ast.Profile)], collector):
         settings = tuple(unique(one.settings, f"a key of `{one.name.text}`", collector).values())
@@ -116,7 +116,7 @@ def _affordable(written: Iterable[ast.Profile], collector: Collector) -> Iterato
 
 
 def check_keys(program: ast.Program, profiles: Iterable[ast.Profile], collector: Collector) -> None:
-    """Report the keys of profiles that name nothing."""
+    """Report unknown keys in profiles."""
     for profile in profiles:
         for setting in profile.settings:
             find_slot(program, setting.name, collector)
@@ -125,7 +125,7 @@ def check_keys(program: ast.Program, profiles: Iterable[ast.Profile], collector:
 def choose(
     program: ast.Program, profiles: Mapping[str, ast.Profile], overrides: Sequence[Override], collector: Collector
 ) -> ast.Profile | None:
-    """The profile that the overrides ask for; an unknown one is reported."""
+    """Return the profile that the overrides ask for; an unknown one is reported."""
     make_known(overrides, collector)
     wanted = next((one for one in reversed(overrides) if one.key == KEY), None)
     if wanted is None:
@@ -140,7 +140,7 @@ def choose(
 def apply(
     program: ast.Program, profile: ast.Profile | None, overrides: Sequence[Override], collector: Collector
 ) -> Applied:
-    """Change a tree as a profile says, if there is one, and then as the overrides say."""
+    """Return a tree changed by a profile, if there is one, and then by the overrides."""
     others = [one for one in overrides if one.key != KEY]
     written = [one.value for each in program.statements if isinstance(each, ast.Profile) for one in each.settings]
     keys, filled = {one.key for one in others}, []

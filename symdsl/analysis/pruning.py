@@ -35,7 +35,7 @@ from symdsl.language import ast
 def pruned_program(
     program: ast.Program, facts: Facts, keep: Mapping[str, set[str]], ranges: Mapping[str, float]
 ) -> ast.Program:
-    """A tree that says the same as `facts`, but for the candidates left out.
+    """Return a program for the same facts, without the candidates that are left out.
 
     Args:
         program: where data and search are taken from.

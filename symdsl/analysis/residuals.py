@@ -15,7 +15,7 @@ _OUTSIDE = {ast.Lift: "lift", ast.Project: "project", ast.Pool: "pool", ast.Flat
 
 
 def residual(node: ast.Residual, walker: Walker, visit: Callable[[Iterable[ast.Item], Walker], None]) -> None:
-    """Add what a body makes of the map to the map.
+    """Process `residual`: add the output of its body to the map.
 
     Args:
         node: the body.
@@ -40,7 +40,7 @@ def residual(node: ast.Residual, walker: Walker, visit: Callable[[Iterable[ast.I
 
 
 def stands_outside(item: ast.Item, walker: Walker) -> bool:
-    """Whether an item may not stand where it does, in a body; it is then reported."""
+    """Report an item that must not stand in a body; return whether it is one."""
     word = _OUTSIDE.get(type(item))
     if walker.residual is None or word is None:
         return False
@@ -51,7 +51,7 @@ def stands_outside(item: ast.Item, walker: Walker) -> bool:
 
 
 def refuse_stride(span: Span, layer: str, body: ast.Residual, walker: Walker) -> None:
-    """Report a stride in a body."""
+    """Report a stride inside a body."""
     message = f"`{layer}` has a stride, but the body of a `residual` keeps the map"
     help = "stride in a layer before or after: two branches could each keep another phase of the map"
     _report(span, message, help, body, walker)

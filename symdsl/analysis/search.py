@@ -16,7 +16,7 @@ from symdsl.language import ast
 
 
 def analyse_search(settings: Sequence[ast.Setting], span: Span, scope: Scope) -> Search | None:
-    """The settings with defaults filled in; nothing if one is wrong, which is reported."""
+    """Return the search settings with defaults filled in, or nothing if one is wrong, which is reported."""
     known = [one for one in settings if _known(one, scope)]
     single = unique(known, "a key of `search`", scope.collector)
     given = [Given(one.name, evaluate(one.value, scope), one.span) for one in single.values()]

@@ -22,7 +22,7 @@ from symdsl.language import ast
 
 
 def walk(network: ast.Network, blocks: Blocks, scope: Scope, data: Data | None) -> Walk:
-    """Infer the shape of every item of a network.
+    """Return every item of a network with its shape.
 
     Args:
         network: its items.
@@ -39,7 +39,7 @@ def walk(network: ast.Network, blocks: Blocks, scope: Scope, data: Data | None) 
 
 
 def walk_block(block: ast.Block, blocks: Blocks, scope: Scope) -> None:
-    """Report what is wrong with a block whatever the map it reads, and whatever `scope` does not know."""
+    """Report the errors of a block that do not depend on the map it reads or on unknown names."""
     walker = Walker(scope, None, blocks, body=Body(f"{block.name.text}/"), open=(block.name.text,))
     _visit(block.items, walker)
 

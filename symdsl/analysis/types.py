@@ -58,7 +58,7 @@ def bind(signature: Signature, arguments: Sequence[Given], span: Span, scope: Sc
 
 
 def bind_partly(signature: Signature, arguments: Sequence[Given], span: Span, scope: Scope) -> tuple[Arguments, bool]:
-    """As `bind`, but with whatever arguments are right, and whether all are."""
+    """Match arguments as `bind` does, keep the right ones, and return whether all are right."""
     placed, sound = _placed(signature, arguments, scope)
     missing = [one.name for one in signature.parameters if one.default is REQUIRED and one.name not in placed]
     if missing and sound:
@@ -165,7 +165,7 @@ def _value_by_default(parameter: Parameter) -> BoundValue | None:
 
 
 def convert(found: Located, type: Type, name: str, scope: Scope) -> BoundValue | None:
-    """A value as a type wants it, or nothing, and a report, if it is something else.
+    """Return a value converted to a type, or nothing if it does not fit, which is reported.
 
     Args:
         found: the value.

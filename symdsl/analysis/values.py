@@ -12,7 +12,7 @@ from symdsl.language.ast import Word
 
 @attrs.frozen
 class Given:
-    """An argument as given in a call."""
+    """An argument as written in a call."""
 
     name: Word | None
     value: Located | None
@@ -21,7 +21,7 @@ class Given:
 
 @attrs.frozen
 class Applied:
-    """A name that is not a variable, with its arguments: a kind, a prior, a choice."""
+    """A word that is not a variable, with its arguments: a kind, a prior, an option."""
 
     name: str
     name_span: Span
@@ -33,7 +33,7 @@ Plain: TypeAlias = int | float | bool | str | Applied | tuple["Located", ...]
 
 @attrs.frozen
 class Located:
-    """A value, where the spec says it, and, where names do, where those got the values it was made from."""
+    """A value, its place in the spec, and the places where the names in it were defined."""
 
     value: Plain
     span: Span
@@ -41,17 +41,17 @@ class Located:
 
     @property
     def notes(self) -> list[tuple[Span, str]]:
-        """Where the value comes from, for a diagnostic about it."""
+        """Return notes for a diagnostic that say where the value comes from."""
         return [(origin, "a value comes from here") for origin in dict.fromkeys(self.origins)]
 
 
 def is_number(value: Plain) -> TypeGuard[int | float]:
-    """Whether arithmetic can be done with it."""
+    """Return whether a value is a number."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def describe(value: Plain) -> str:
-    """A value in a few words."""
+    """Describe a value in a few words."""
     match value:
         case bool():
             return f"`{str(value).lower()}`"

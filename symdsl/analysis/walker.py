@@ -34,7 +34,7 @@ class Blocks:
 
 @attrs.define
 class Body:
-    """The items between two braces that share names: those of a network, or of a block in use.
+    """The scope of item names between two braces: those of a network, or of a block in use.
 
     Attributes:
         path: what the names of its layers begin with.
@@ -49,7 +49,7 @@ class Body:
 
 @attrs.define
 class Walker:
-    """Where a walk from item to item stands.
+    """The state of a walk from item to item: the current map, the names taken, the items found.
 
     Attributes:
         scope: what names stand for here.
@@ -92,14 +92,14 @@ class Walker:
     used: Counter[str] = attrs.field(factory=Counter)
 
     def too_long(self, span: Span, more: int = 1) -> bool:
-        """Count items, rounds and candidates; true, and reported once, when there are too many to go on."""
+        """Count items, rounds and candidates; return true, and report once, when there are too many."""
         if self.scope.affords(_VISITS, span, more):
             return False
         self.lose()
         return True
 
     def too_deep(self, span: Span) -> bool:
-        """Whether one more of what has braces would be too deep inside others, which is then reported."""
+        """Report nesting that is too deep; return whether one more level would be."""
         if self.depth < _DEEPEST:
             return False
         message = f"blocks, `repeat`s, `residual`s and `average`s are nested more than {_DEEPEST} deep"
@@ -108,26 +108,26 @@ class Walker:
         return True
 
     def note(self, what: str, words: str) -> list[tuple[Span, str]]:
-        """The item that made the map what it is, as notes of a diagnostic."""
+        """Return notes for a diagnostic that name the item that made the map what it is."""
         return [(self.made[what], words)] if what in self.made else []
 
     def lose(self) -> None:
-        """Go on without knowing the map, nor how many layers there are."""
+        """Continue without knowing the map or the number of layers."""
         self.shape = self.last = None
         self.complete = False
 
     def add(self, draft: Draft, shape: Shape) -> None:
-        """Finish an item that hands on a map of this shape."""
+        """Record an item that outputs a map of this shape."""
         self.drafts.append(draft)
         self.shape = shape
 
     def next_name(self, what: str) -> str:
-        """A name for an item that has none of its own: what it does, numbered from the second on."""
+        """Return a name for an item without one: what it does, numbered from the second on."""
         self.used[what] += 1
         return what if self.used[what] == 1 else f"{what}-{self.used[what]}"
 
     def begin_layer(self, word: ast.Word | None, span: Span) -> str:
-        """The name of the next layer, its path included."""
+        """Return the name of the next layer, including the path of blocks around it."""
         self.body.layers += 1
         own = word.text if word else f"l{self.body.layers}"
         self.claim("a layer", own, span)
@@ -135,7 +135,7 @@ class Walker:
         return self.body.path + own
 
     def claim(self, what: str, name: str, span: Span) -> bool:
-        """Take a name for something in this body; false, and reported, where it is taken."""
+        """Reserve a name in this body; return false, and report, if it is taken."""
         path = self.body.path + name
         if path not in self.names:
             self.names[path] = span

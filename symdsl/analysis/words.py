@@ -10,10 +10,10 @@ _OTHERS = (NORMAL.name, *NORMAL.words(), *SEARCH.words())
 
 
 def is_word(name: str) -> bool:
-    """Whether a name is such a word."""
+    """Return whether a name is a word of the language that can stand in a value."""
     return name in _OTHERS or name in KINDS
 
 
 def words() -> tuple[str, ...]:
-    """All of them."""
+    """Return all words of the language that can stand in values."""
     return (*KINDS, *_OTHERS)

@@ -22,11 +22,11 @@ Arguments = Mapping[str, Value]
 
 
 class MisfitError(Exception):
-    """Arguments that do not fit the data they are applied to; the message says why."""
+    """Arguments do not fit the data they are applied to; the message says why."""
 
 
 class BadDataError(Exception):
-    """Files that cannot be used; the message names one and says why, `help`, if anything does, what to do about it."""
+    """Files cannot be used; the message names one and says why, and `help` what to do, if that is known."""
 
     def __init__(self, message: str, help: str = "") -> None:
         """Keep both."""
@@ -36,7 +36,7 @@ class BadDataError(Exception):
 
 @attrs.frozen
 class Doubt:
-    """Something about data that can be used, but is hardly meant.
+    """Something suspicious about data that can nevertheless be used.
 
     Attributes:
         code: of the diagnostic.
@@ -50,7 +50,7 @@ class Doubt:
 
 
 def channels_last(channels: int, height: int, width: int) -> bool:
-    """Whether images of this shape look as if rows, columns and channels were meant, in this order."""
+    """Return whether a shape looks like (rows, columns, channels) rather than (channels, rows, columns)."""
     return channels > _FEW_CHANNELS >= width and height > _FEW_CHANNELS
 
 
@@ -59,7 +59,7 @@ CHANNELS_FIRST = "turn the images with `x.transpose(0, 3, 1, 2)`: channels come 
 
 @attrs.frozen
 class Outline:
-    """What is known about a dataset before any of it is read.
+    """The shapes and counts of a dataset, known before it is loaded.
 
     Attributes:
         channels: channels of an example.
@@ -93,7 +93,7 @@ class Outline:
 
 @attrs.frozen
 class Source:
-    """A data source.
+    """A data source: its arguments, and how to determine its outline.
 
     Attributes:
         signature: its name and arguments.
@@ -106,7 +106,7 @@ class Source:
 
 @attrs.frozen
 class Transform:
-    """A transform: its name and arguments, and what it does to the outline of a dataset.
+    """A transform: its arguments, and its effect on the outline of a dataset.
 
     Attributes:
         signature: its name and arguments.

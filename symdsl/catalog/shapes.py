@@ -34,22 +34,22 @@ class Shape:
 
     @property
     def planes(self) -> int:
-        """Plain channels: C |G|."""
+        """The number of plain channels, C |G|."""
         return self.channels * self.order
 
     @property
     def positions(self) -> int:
-        """Pixels of one plane."""
+        """The number of pixels of one plane."""
         return self.height * self.width
 
     @property
     def size(self) -> int:
-        """Numbers in one example's map."""
+        """The number of values in one example's map."""
         return self.planes * self.positions
 
     @property
     def grid(self) -> tuple[int, int, int]:
-        """Planes, rows and columns."""
+        """The numbers of planes, rows and columns."""
         return self.planes, self.height, self.width
 
     @property
@@ -58,7 +58,7 @@ class Shape:
         return self.height == 1 and self.width > 1
 
     def sides(self, size: int) -> tuple[int, int]:
-        """Rows and columns of a kernel, or of a stride, of that size: on a line they go along it."""
+        """Return rows and columns of a kernel or stride of this size; on a line it extends along the line only."""
         return (1 if self.is_line else size), size
 
     def __str__(self) -> str:

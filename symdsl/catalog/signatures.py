@@ -20,7 +20,7 @@ class Whole:
 
 @attrs.frozen
 class Real:
-    """A number within bounds; `above` and `below` are excluded themselves."""
+    """A number within bounds; `above` and `below` exclude the bounds themselves."""
 
     minimum: float = 0.0
     maximum: float = float("inf")
@@ -35,7 +35,7 @@ class Quoted:
 
 @attrs.frozen
 class Switch:
-    """`true` or `false`; a switch that is off can be put on by its bare name."""
+    """`true` or `false`; the bare name of the argument means `true`."""
 
 
 @attrs.frozen
@@ -47,7 +47,7 @@ class Choice:
 
 @attrs.frozen
 class Variant:
-    """One of several things with arguments of their own.
+    """One of several options that take arguments of their own.
 
     Attributes:
         options: the things.
@@ -59,11 +59,11 @@ class Variant:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What they are called."""
+        """The names of the options."""
         return tuple(option.name for option in self.options)
 
     def option(self, name: str) -> Signature:
-        """The signature of that name."""
+        """Return the signature of the option of that name."""
         return next(option for option in self.options if option.name == name)
 
 
@@ -72,7 +72,7 @@ Type: TypeAlias = Whole | Real | Quoted | Switch | Choice | Variant
 
 @attrs.frozen
 class Required:
-    """The default of an argument that has none."""
+    """The default of an argument that must be given."""
 
 
 REQUIRED = Required()
@@ -80,7 +80,7 @@ REQUIRED = Required()
 
 @attrs.frozen
 class Parameter:
-    """An argument that can be given.
+    """An argument that can be given, with its type, default and description.
 
     Attributes:
         name: as written before `=`.
@@ -97,7 +97,7 @@ class Parameter:
 
     @property
     def default_words(self) -> str:
-        """The default as it is written; the empty text where there is none."""
+        """The default as a spec would write it; empty if there is none."""
         if self.default is None or self.default is REQUIRED:
             return ""
         if isinstance(self.default, bool):
@@ -107,7 +107,7 @@ class Parameter:
 
 @attrs.frozen
 class Signature:
-    """Something that can be called.
+    """Something that can be called: its name, arguments and description.
 
     Attributes:
         name: as written.
@@ -127,11 +127,11 @@ class Signature:
         return tuple(parameter.name for parameter in self.parameters)
 
     def parameter(self, name: str) -> Parameter | None:
-        """The parameter of that name, if there is one."""
+        """Return the parameter of that name, or nothing."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
     def words(self) -> Iterable[str]:
-        """Every word that can stand in its arguments without being defined."""
+        """Every predefined word that can stand in its arguments."""
         for parameter in self.parameters:
             match parameter.type:
                 case Choice(options):

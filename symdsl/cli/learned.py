@@ -58,7 +58,7 @@ def _tell_left_out(run: Run) -> None:
 
 
 def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[str, Any]:
-    """What `run` predicts for inputs of these names, as plain values."""
+    """Return what a run predicts for these inputs, as plain values."""
     found = run.predict(x, calibrated)
     if found.probabilities is not None:
         shares = found.probabilities.tolist()

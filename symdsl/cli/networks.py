@@ -94,7 +94,7 @@ def _probe(spec: Spec, device: str) -> Mapping[str, Any]:
 
 
 def load(path: Path, settings: Mapping[str, Override], quiet: bool = False) -> Spec:
-    """A spec that is right; its warnings, and what a profile changes, are told, unless all is to be quiet."""
+    """Load a spec, and print its warnings and what a profile changes, unless it is to be quiet."""
     from symdsl import spec
 
     loaded = spec.load(path, settings)

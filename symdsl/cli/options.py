@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 def device_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    """A device's name, checked; whether the device is there is found out when it is used."""
+    """Check the name of a device; whether the device exists is checked when it is used."""
     if value is not None and not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
         raise click.BadParameter(f"`{value}` must be auto, cpu, cuda or cuda:n", ctx, param)
     return value
 
 
 def settings_by_key(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Override]:
-    """What is to be set, by key; of two for one key the later counts."""
+    """Return the settings of `--set` by key; the last of several for one key counts."""
     if not values:
         return {}
     from symdsl.analysis.overrides import Override
@@ -33,7 +33,7 @@ def settings_by_key(ctx: click.Context, param: click.Parameter, values: tuple[st
 
 
 def settings_of_data(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, Override]:
-    """What is to be set about the data, by key."""
+    """Return the settings of `--set` by key, all of which must be about data."""
     settings = settings_by_key(ctx, param, values)
     for name in settings:
         if name.partition(".")[0] != "data":
@@ -44,7 +44,7 @@ def settings_of_data(ctx: click.Context, param: click.Parameter, values: tuple[s
 
 
 def seed_numbers(ctx: click.Context, param: click.Parameter, value: str | None) -> int | tuple[int, ...] | None:
-    """How many seeds, or which."""
+    """Return the number of seeds, or the seeds themselves, that `--seeds` names."""
     if value is None:
         return None
     from symdsl.runs.schema import MOST_SEEDS

@@ -82,7 +82,7 @@ def eval(run: Path, settings: dict[str, Override], device: str, as_json: bool) -
 
 
 def run_view(folder: Path, emit: str) -> bytes:
-    """A view of a run, of a search with several seeds, or of a sweep."""
+    """Return a view of a run, or of a search with several seeds, as bytes to print."""
     from symdsl.runs import RunFolder, SeedsFolder, SweepFolder
 
     if SweepFolder.is_one(folder):

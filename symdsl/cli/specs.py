@@ -53,7 +53,7 @@ def new(name: str) -> None:
 @click.option("--strict", is_flag=True, help="Count warnings as errors.")
 @set_option
 def check(specs: tuple[Path, ...], format: str, strict: bool, settings: Mapping[str, Override]) -> None:
-    """Say what is wrong with specs, and where.
+    """Report what is wrong with specs, and where.
 
     A library, a file of networks and `let`s for others to import, is checked as far as it goes on its own.
     """
@@ -86,7 +86,7 @@ _REPORTS: dict[str, Callable[[Sequence[Diagnostic]], None]] = {
 @click.option("--check", "check_only", is_flag=True, help="Name the specs that would change; exit 1 if there are any.")
 @click.option("--diff", "as_diff", is_flag=True, help="Print what would change, and write nothing.")
 def fmt(specs: tuple[Path, ...], check_only: bool, as_diff: bool) -> None:
-    """Rewrite specs in canonical layout.
+    """Format specs in the canonical layout.
 
     Comments and columns stay. `-` reads standard input and writes standard output.
     """
@@ -147,7 +147,7 @@ def _rewrite(path: Path, before: str, after: str) -> None:
 @click.command()
 @click.argument("code")
 def explain(code: str) -> None:
-    """Say what the code of a diagnostic, such as E203, means, with an example."""
+    """Explain the code of a diagnostic, such as E203, with an example."""
     from symdsl import highlight
     from symdsl.analysis.explanations import explanation
 

@@ -27,7 +27,7 @@ _OBJECTIVES: dict[str, tuple[Objective, ...]] = {"laplace": ("laplace",), "map":
 
 
 def parts_of(text: str) -> Iterator[str]:
-    """What stands between the commas of a text that are in no brackets and no quotes."""
+    """Return what stands between the commas of a text that are in no brackets and no quotes."""
     depth, quoted, begin = 0, False, 0
     for at, letter in enumerate(text):
         if letter == '"':
@@ -43,7 +43,7 @@ def parts_of(text: str) -> Iterator[str]:
 
 
 def values_by_key(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """The values that each key is to take."""
+    """Return the values that each key is to take."""
     found: dict[str, tuple[str, ...]] = {}
     for written in given:
         key, equals, values = (part.strip() for part in written.partition("="))
@@ -59,7 +59,7 @@ def values_by_key(ctx: click.Context, param: click.Parameter, given: tuple[str, 
 
 
 def resources_by_name(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    """What a run gets, by name."""
+    """Return what a run gets, by name."""
     if strange := next((one for one in given if not re.fullmatch(r"\w+=.+", one)), None):
         raise click.BadParameter(f"`{strange}` must have the form K=V", ctx, param)
     return {name: value for name, _, value in (one.partition("=") for one in given)}

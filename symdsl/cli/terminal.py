@@ -17,7 +17,7 @@ SPEC_WRONG, FAILED, INTERRUPTED = 1, 3, 130
 
 
 class Commands(click.RichGroup):
-    """The group of all commands, and the one place where an exception becomes a line and an exit status."""
+    """The group of all commands, and the one place where exceptions become a line and an exit status."""
 
     def __init__(self, modules: Mapping[str, str], **settings: Any) -> None:
         """Commands by name, each with the module of this package that has it."""
@@ -25,18 +25,18 @@ class Commands(click.RichGroup):
         self._modules = modules
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """In the order they were given in, not of the alphabet."""
+        """Return the commands in the order of their definition."""
         return list(self._modules)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command, of which only its own module is imported."""
+        """Return a command, importing only its own module."""
         if cmd_name not in self._modules:
             return None
         command: click.Command = getattr(import_module(f"symdsl.cli.{self._modules[cmd_name]}"), cmd_name)
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; exits with the status that belongs to what went wrong, if anything does."""
+        """Run a command, and exit with the status that fits its outcome."""
         try:
             super().invoke(ctx)
         except SpecError as error:
@@ -61,14 +61,14 @@ def _discard_output() -> None:
 
 
 def tell(diagnostics: Sequence[Diagnostic]) -> None:
-    """Print what is wrong, or doubtful, to standard error; nothing where there is nothing."""
+    """Print diagnostics to standard error."""
     if diagnostics:
         colour = wants_colour(sys.stderr.isatty(), os.environ)
         click.echo(render_text(diagnostics, colour), err=True, color=colour)
 
 
 def note(news: object) -> None:
-    """Print a line to standard error; none where there are no news."""
+    """Print a line to standard error, unless it is empty."""
     if news is not None:
         click.echo(str(news), err=True)
 

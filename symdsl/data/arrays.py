@@ -31,7 +31,7 @@ UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, No
 
 
 def read_arrays(path: Path, task: Task, room: Room = MEMORY, watch: Watch = unwatched) -> Dataset:
-    """The dataset in an `.npz` file.
+    """Read the dataset in an `.npz` file.
 
     `x_*` are images, float or uint8 (then divided by 255), `[example, channel, row, column]` or
     `[example, row, column]`. `y_*` are class labels, integers `[example]`, or regression targets, floats `[example]` or

@@ -16,7 +16,7 @@ from symdsl.data.transforms import shifted
 
 @attrs.frozen
 class Augmentation:
-    """What happens to a training image whenever it is used (appendix F.6 of Layer-wise Equivariances, 2023).
+    """Random flips and shifts of training images (appendix F.6 of Layer-wise Equivariances, 2023).
 
     Attributes:
         flip: whether images are mirrored left to right, each with probability one half.
@@ -28,14 +28,14 @@ class Augmentation:
 
     @classmethod
     def of(cls, data: Data) -> Augmentation:
-        """What the spec says, or one that leaves everything as it is."""
+        """Return the augmentation that a spec asks for; without one, images stay as they are."""
         step = next((step for step in data.transforms if step.name == "augment"), None)
         return cls() if step is None else cls(bool(step.argument("flip")), int(str(step.argument("shift"))))
 
     def epoch(
         self, examples: int, stream: Generator, device: torch.device | str
     ) -> Callable[[Examples, Tensor], Examples]:
-        """Draws for every example once, so that what happens to it depends on neither the batches nor the device.
+        """Draw the changes of all examples for one epoch, independently of batches and device.
 
         Args:
             examples: how many there are.

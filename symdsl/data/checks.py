@@ -11,7 +11,7 @@ from symdsl.diagnostics import RunError
 
 
 def check_values(dataset: Dataset, origin: str, classes: int) -> None:
-    """Looks at every number a source delivered.
+    """Raise an error if a source delivered values that cannot be used.
 
     Args:
         dataset: what the source delivered.
@@ -32,7 +32,7 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
 
 
 def check_task(dataset: Dataset, origin: str, expected: str) -> None:
-    """Compares the targets with the task that the spec was checked for.
+    """Raise an error if the targets do not fit the task of the spec.
 
     Raises:
         RunError: they are class labels where it says real numbers, or the other way round.
@@ -43,7 +43,7 @@ def check_task(dataset: Dataset, origin: str, expected: str) -> None:
 
 
 def check_shape(dataset: Dataset, origin: str, expected: tuple[int, int, int]) -> None:
-    """Compares the images with the (channels, rows, columns) that the spec was checked against.
+    """Raise an error if the images do not have the shape that the spec was checked with.
 
     Raises:
         RunError: when they differ.

@@ -16,7 +16,7 @@ _BATCH = 512
 
 
 def from_tensors(x_train: Any, y_train: Any, x_test: Any, y_test: Any) -> Dataset:
-    """The dataset that a spec with `data given(...)` learns from, made of tensors or arrays.
+    """Return a dataset made of tensors or arrays, for a spec with `data given(...)`.
 
     Args:
         x_train: images, floats or uint8 (then divided by 255), `[example, channel, row, column]` or
@@ -39,7 +39,7 @@ def from_tensors(x_train: Any, y_train: Any, x_test: Any, y_test: Any) -> Datase
 
 
 def from_datasets(train: TorchDataset[Any], test: TorchDataset[Any]) -> Dataset:
-    """The dataset that a spec with `data given(...)` learns from, made of two datasets of torch.
+    """Return a dataset made of two datasets of torch, for a spec with `data given(...)`.
 
     Args:
         train: pairs of an image, a tensor `[channel, row, column]` or `[row, column]`, and a target; all are read once.

@@ -32,7 +32,7 @@ _MODES = {1: "L", 3: "RGB"}
 
 
 def images(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
-    """The images of a folder, in [0, 1], in the order of their classes and names.
+    """Read the images of a folder, in [0, 1], ordered by class and name.
 
     Where `resize` is the first transform, each image is resized as it is read, so that sizes may be mixed and large
     images never are in memory together.

@@ -30,7 +30,7 @@ _ARRAYS = ("x", "x_test")
 
 @attrs.frozen
 class Preparation:
-    """What is done to inputs before a network reads them.
+    """The transforms that inputs go through before a network reads them.
 
     Attributes:
         data: of the network.
@@ -42,12 +42,12 @@ class Preparation:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The transforms that a new input goes through; it comes as the last `quadrants`, if any, would leave it."""
+        """The transforms that a new input goes through, those before the last `quadrants` left out."""
         return tuple(step for step, taken in self._taken() if taken)
 
     @property
     def left_out(self) -> tuple[Step, ...]:
-        """The transforms that it does not go through."""
+        """The transforms of the training data that a new input does not go through."""
         return tuple(step for step, taken in self._taken() if not taken)
 
     def _taken(self) -> list[tuple[Step, bool]]:
@@ -83,7 +83,7 @@ class Preparation:
 
 
 def read_inputs(paths: Iterable[Path], prepare: Preparation) -> tuple[list[str], Tensor]:
-    """What each input is called, and all of them as the network reads them, `[n, channel, row, column]`.
+    """Read inputs from files; return their names and the prepared tensor `[n, channel, row, column]`.
 
     Args:
         paths: PNG and JPEG files, folders of them, looked through to the bottom, and `.npz` files with an array `x` or

@@ -31,7 +31,7 @@ def load(
     watch: Watch = unwatched,
     given: Dataset | None = None,
 ) -> Dataset:
-    """Reads the data a spec names and applies its transforms, in the order written.
+    """Read the data that a spec names, and apply its transforms in the order written.
 
     The same spec and seed give the same numbers: what is drawn at random is drawn here, once.
 
@@ -66,7 +66,7 @@ def stages(
     watch: Watch = unwatched,
     given: Dataset | None = None,
 ) -> Iterator[tuple[Step, Dataset]]:
-    """The source and what it delivers, then every transform and what is there after it; raises what `load` raises."""
+    """Yield the source with its data, then every transform with the data after it; raises what `load` raises."""
     if given is not None and data.source.name != "given":
         raise ValueError(f"the spec learns from `{data.source.name}`: write `data given(...)` to hand data over")
     room, origin, source = room_for(data), _origin(data.source), _as_delivered(data)
@@ -86,7 +86,7 @@ def stages(
 
 
 def class_names(data: Data) -> tuple[str, ...] | None:
-    """Names of the classes after all transforms, in order; none where they have no names."""
+    """Return the names of the classes after all transforms, in order, or none where they have no names."""
     try:
         return trail(data)[-1].names or None
     except (BadDataError, MisfitError):

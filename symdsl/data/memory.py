@@ -32,7 +32,7 @@ _STREAMED = ("images", "arrays")
 
 @attrs.frozen
 class Room:
-    """A place for images.
+    """A place for images: memory, or files that are mapped into it.
 
     Attributes:
         folder: where files for them are made; None means that they are in memory.
@@ -43,7 +43,7 @@ class Room:
     reason: str = ""
 
     def empty(self, *shape: int) -> Tensor:
-        """An uninitialised float32 tensor; its file has no name, and is gone when the tensor is.
+        """Return an uninitialised float32 tensor; a file behind it has no name and vanishes with it.
 
         Raises:
             RunError: the file cannot be made as large.
@@ -61,7 +61,7 @@ class Room:
         return mapped.view(shape)
 
     def changed(self, x: Tensor, change: Callable[..., Tensor], *drawn: Tensor) -> Tensor:
-        """What becomes of images, a chunk of them at a time.
+        """Apply a function to images, a chunk of them at a time.
 
         Args:
             x: images, `[example, channel, row, column]`, at least one.
@@ -78,7 +78,7 @@ class Room:
         return into
 
     def chosen(self, x: Tensor, index: Tensor) -> Tensor:
-        """The images with these numbers, in this order."""
+        """Return the images with these indices, in this order."""
         into = self.empty(len(index), *x.shape[1:])
         for place, some in zip(into.split(chunk_of(x)), index.split(chunk_of(x)), strict=True):
             place.copy_(x[some])
@@ -89,12 +89,12 @@ MEMORY = Room()
 
 
 def chunk_of(x: Tensor) -> int:
-    """How many of such images are worked on at a time."""
+    """Return how many images of a shape are processed at a time."""
     return max(1, min(_CHUNK_EXAMPLES, _CHUNK_NUMBERS // max(1, x[:1].numel())))
 
 
 def room_for(data: Data) -> Room:
-    """Compares what the data take at most, before and after one of their steps together, with what is free.
+    """Choose memory or mapped files, by comparing what the data and their transforms need with what is free.
 
     Returns:
         Memory, or where that is too small and the disk is not, a folder: `TMPDIR` if it is set, else `/var/tmp`.
@@ -130,12 +130,12 @@ def room_for(data: Data) -> Room:
 
 
 def free_memory() -> int:
-    """Bytes that a process may still take: of the machine, or of the container it runs in."""
+    """Return the bytes that this process may still allocate, within its machine and container."""
     return min(_free_on_machine(), _allowed_in_container())
 
 
 def free_disk(folder: Path) -> int:
-    """Bytes that files in a folder may still take."""
+    """Return the bytes that files in a folder may still take."""
     return shutil.disk_usage(folder).free
 
 

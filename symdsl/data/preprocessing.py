@@ -19,7 +19,7 @@ def _numbers(values: Sequence[float]) -> tuple[float, ...]:
 
 @attrs.frozen
 class Statistics:
-    """Mean and standard deviation of each channel, or of each target, over training examples.
+    """Mean and standard deviation of each channel, or of each target, over the training examples.
 
     Attributes:
         mean: `[channel]`, in the units of the data.
@@ -30,12 +30,12 @@ class Statistics:
     std: tuple[float, ...] = attrs.field(converter=_numbers)
 
     def standardized(self, values: Tensor) -> Tensor:
-        """Values `[example, channel, ...]` less the mean, over the standard deviation, in float32."""
+        """Return values `[example, channel, ...]` minus the mean, divided by the deviation, in float32."""
         mean, std = (self._column(one, values).float() for one in (self.mean, self.std))
         return (values.float() - mean) / std
 
     def restored(self, values: Tensor) -> Tensor:
-        """The inverse of `standardized`, in float64."""
+        """Undo `standardized`, in float64."""
         return values.double() * self._column(self.std, values) + self._column(self.mean, values)
 
     def _column(self, numbers: Sequence[float], values: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ class Statistics:
 
 @attrs.frozen
 class Preprocessing:
-    """What the `standardize` steps of a run found in its training data, and the names of its classes.
+    """Statistics of the `standardize` steps on the training data, and the names of the classes.
 
     `run.json` keeps it as `preprocessing`.
 
@@ -61,7 +61,7 @@ class Preprocessing:
 
     @classmethod
     def read(cls, record: Mapping[str, Any] | None) -> Preprocessing:
-        """What `record` wrote; nothing for runs of before it was written.
+        """Return the preprocessing that `record` described; empty for runs of older versions.
 
         Raises:
             RunError: it is something else.
@@ -75,20 +75,20 @@ class Preprocessing:
             raise RunError("`preprocessing` in run.json is damaged: it must hold what the run found") from error
 
     def record(self) -> dict[str, Any]:
-        """The same as values that JSON can hold."""
+        """Return the same content as values that JSON can hold."""
         return attrs.asdict(self)
 
     def target_scale(self, targets: int) -> Tensor:
-        """What one unit of each trained target stands for in the units of the data: float64 `[target]`."""
+        """Return one standardized unit of each target in the units of the data, float64 `[target]`."""
         return torch.ones(targets).double() if self.targets is None else torch.tensor(self.targets.std).double()
 
     @property
     def nats(self) -> float:
-        """What a density of one example's targets loses in the units of the data against those it is trained in."""
+        """Negative log-likelihood per example to add for densities in the units of the data."""
         return math.fsum(map(math.log, self.targets.std)) if self.targets else 0.0
 
     def renumbered(self, labels: Tensor, names: Sequence[str]) -> Tensor:
-        """Labels as the run numbers its classes, matched by name.
+        """Return labels renumbered as the run numbers its classes, matched by name.
 
         Args:
             labels: `[example]`, numbering `names`.

@@ -59,7 +59,7 @@ _CIFAR100 = _Collection(
 
 
 def mnist(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
-    """MNIST's 60,000 training and 10,000 test images, in [0, 1], read from `root` and fetched there if `download`.
+    """Read MNIST, 60,000 training and 10,000 test images in [0, 1], from `root`; fetch it there if `download`.
 
     Raises:
         RunError: a file is missing, damaged or cannot be fetched; the message names it. So do the functions below.
@@ -68,17 +68,17 @@ def mnist(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
 
 
 def fashion_mnist(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
-    """Fashion-MNIST's 60,000 training and 10,000 test images, as `mnist`."""
+    """Read Fashion-MNIST, 60,000 training and 10,000 test images, as `mnist` does."""
     return _idx_dataset(_FASHION_MNIST, data)
 
 
 def cifar10(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
-    """CIFAR-10's 50,000 training and 10,000 test photographs, as `mnist`; RGB."""
+    """Read CIFAR-10, 50,000 training and 10,000 test RGB photographs, as `mnist` does."""
     return _cifar_dataset(_CIFAR10, data)
 
 
 def cifar100(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
-    """CIFAR-100's 50,000 training and 10,000 test photographs with their fine labels, as `mnist`; RGB."""
+    """Read CIFAR-100, 50,000 training and 10,000 test RGB photographs with fine labels, as `mnist` does."""
     return _cifar_dataset(_CIFAR100, data)
 
 

@@ -18,12 +18,12 @@ Watch = Callable[[str, int, int], None]
 
 
 def unwatched(what: str, done: int, total: int) -> None:
-    """Hears and forgets."""
+    """Ignore progress: the default of functions that report it."""
 
 
 @attrs.define
 class Counted:
-    """Counts examples, and says after each how many are done.
+    """Counts finished examples, and reports the count.
 
     Attributes:
         tell: is told how many examples of how many are done.
@@ -36,7 +36,7 @@ class Counted:
     done: int = 0
 
     def add(self, examples: int) -> None:
-        """Some more are done."""
+        """Add finished examples, and report how many there are."""
         self.done += examples
         self.tell(self.done, self.total)
 
@@ -47,7 +47,7 @@ Streams = Callable[[str], Generator]
 
 @attrs.frozen(eq=False)
 class Examples:
-    """Images and what is to be predicted from them.
+    """Images `[example, channel, row, column]` and their targets.
 
     Attributes:
         x: images, float32 `[example, channel, row, column]`.
@@ -66,17 +66,17 @@ class Examples:
         return Examples(self.x[index], self.y[index])
 
     def to(self, device: torch.device) -> Examples:
-        """All of the examples, on a device."""
+        """Return all examples, moved to a device."""
         return Examples(self.x.to(device), self.y.to(device))
 
     def batch(self, index: Tensor, device: torch.device) -> Examples:
-        """Some of the examples, on a device, wherever they are kept."""
+        """Return some of the examples, moved to a device."""
         return self[index.to(self.x.device)].to(device)
 
 
 @attrs.frozen(eq=False)
 class Dataset:
-    """Training examples, and test examples that are only ever measured on.
+    """Training examples, and test examples that are used for measurements only.
 
     Attributes:
         train: what is learned from.
@@ -94,13 +94,13 @@ class Dataset:
 
 
 def seeded(*words: object) -> Generator:
-    """A random stream that depends on the words and on nothing else."""
+    """Return a random generator whose stream depends on the given words alone."""
     digest = hashlib.sha256("/".join(map(str, words)).encode()).digest()
     return Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
 
 
 def fingerprint(dataset: Dataset) -> str:
-    """SHA-256 over the task and over every tensor's shape, type and bytes, as hex digits."""
+    """Return the SHA-256 of a dataset's task, shapes, types and values, as hex digits."""
     digest = hashlib.sha256(dataset.task.encode())
     for tensor in (dataset.train.x, dataset.train.y, dataset.test.x, dataset.test.y):
         digest.update(f"{tuple(tensor.shape)} {tensor.dtype}".encode())

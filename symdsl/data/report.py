@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(eq=False)
 class Inspection:
-    """What there is to say about data as a network sees them.
+    """Counts, means, labels and pictures of data as a network sees them.
 
     Attributes:
         content: plain values: `task`, `classes`, `names`, `mapped` (why images are mapped from files, in numbers; None
@@ -35,7 +35,7 @@ class Inspection:
 
 
 def inspect(spec: Spec, seed: int | None = None, examples: int = 8) -> Inspection:
-    """Loads the data of a spec and looks at them after every step.
+    """Load the data of a spec, and summarise them after every step.
 
     Args:
         spec: the spec.

@@ -41,7 +41,7 @@ class _Row:
 
 
 def sheet(dataset: Dataset, data: Data, names: Sequence[str], columns: int, seed: int) -> bytes:
-    """Draws examples of each class, or of each stretch of the first regression target, drawn at random.
+    """Draw random examples of each class, or of each range of the first regression target.
 
     Training examples are shown as the first epoch augments them, test examples as they are. All pictures share one
     scale from black to white.

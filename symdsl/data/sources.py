@@ -23,7 +23,7 @@ _SYNTHETIC_NOISE = 0.1
 
 
 def digits(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
-    """The 1,797 handwritten 8x8 digits that ship with scikit-learn, in [0, 1], resized bilinearly to `size`.
+    """Read the 1,797 handwritten 8x8 digits that ship with scikit-learn, in [0, 1], resized to `size`.
 
     360 of them (20 %) are the test set. They are drawn once and for all, whatever the seed of a search, so that runs
     with different seeds are measured on the same digits; the file itself is ordered by writer.
@@ -39,7 +39,7 @@ def digits(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
 
 
 def arrays(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
-    """The arrays `x_train`, `y_train`, `x_test`, `y_test` of an `.npz` file.
+    """Read the arrays `x_train`, `y_train`, `x_test` and `y_test` of an `.npz` file.
 
     Raises:
         RunError: when the file cannot be read or its arrays are not what a dataset needs.
@@ -48,7 +48,7 @@ def arrays(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
 
 
 def given(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
-    """Nothing: these data are handed over.
+    """Raise an error: these data must be handed over in Python.
 
     Raises:
         RunError: always; it says how to hand them over.
@@ -60,7 +60,7 @@ def given(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
 
 
 def synthetic(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
-    """Images made up for tests: a small stamp per class at a random cyclic shift, in noise; labels in equal parts."""
+    """Make images for tests: a small stamp per class at a random cyclic shift, in noise; labels in equal parts."""
     channels, size, classes = (_whole(data, name) for name in ("channels", "size", "classes"))
     side = min(3, size)
     stamps = torch.zeros(classes, channels, size, size)

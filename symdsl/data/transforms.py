@@ -56,7 +56,7 @@ def _statistics(x: Tensor) -> Statistics:
 
 
 def moments(x: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and standard deviation of every channel over examples and positions, float64 `[channel]`."""
+    """Return mean and standard deviation of every channel over examples and positions, float64 `[channel]`."""
     positions = x[:, 0].numel()
     mean = _channel_sum(x, lambda chunk: chunk) / positions
     variance = _channel_sum(x, lambda chunk: (chunk - mean[:, None, None]).square()) / positions
@@ -72,7 +72,7 @@ def resize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 
 def resized(x: Tensor, size: int) -> Tensor:
-    """Images `[example, channel, size, size]`, bilinear; smoothed first only where they become smaller."""
+    """Return images `[example, channel, size, size]`, bilinearly resampled; smoothed first where they shrink."""
     if x.shape[2:] == (size, size):
         return x
     return functional.interpolate(x, (size, size), mode="bilinear", antialias=size < max(x.shape[2:]))
@@ -113,13 +113,13 @@ def rotate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 
 def multiples(degrees: float, step: float) -> range:
-    """The whole numbers of steps that make a turn in `[-degrees, degrees]`; of -180 and 180 degrees the second only."""
+    """Return the whole numbers of steps within `[-degrees, degrees]`; of -180 and 180 degrees the second only."""
     most = math.floor(degrees / step + _ROUNDING)
     return range(-most + math.isclose(most * step, 180), most + 1)
 
 
 def rotated(x: Tensor, angles: Tensor) -> Tensor:
-    """Images turned counter-clockwise by `angles` (radians, `[example]`), bilinear."""
+    """Return images turned counter-clockwise by `angles` (radians, `[example]`), bilinearly resampled."""
     height, width = x.shape[2:]
     cos, sin, zero = angles.cos(), angles.sin(), torch.zeros_like(angles)
     # The grid measures rows and columns in units of half a side, which differ where the image is not square.
@@ -139,7 +139,7 @@ def translate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 
 def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
-    """Images moved down and right by `by` (`[example, 2]`, whole pixels, at most `margin`), zeros moving in."""
+    """Return images moved down and right by `by` (`[example, 2]`, whole pixels, at most `margin`); zeros move in."""
     height, width = x.shape[2:]
     rows = torch.arange(height, device=x.device) + margin - by[:, :1]
     columns = torch.arange(width, device=x.device) + margin - by[:, 1:]

@@ -40,7 +40,7 @@ _CALCULATING = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARE"
 
 @attrs.frozen
 class Item:
-    """Something that can be written.
+    """A word or text that completion offers.
 
     Attributes:
         label: what is shown and, unless `insert` says else, written.
@@ -59,14 +59,14 @@ class Item:
 
 @attrs.frozen
 class Completion:
-    """What can be written, in place of what stands between two offsets."""
+    """The items that completion offers, and the range of text that they replace."""
 
     items: tuple[Item, ...]
     reach: tuple[int, int]
 
 
 def complete(reading: Reading, offset: int) -> Completion:
-    """Say what can be written at an offset; every label once."""
+    """Return what can be written at an offset, each label once."""
     cursor = reading.cursor(offset)
     if cursor.untouched:
         return _path(cursor, reading, offset)

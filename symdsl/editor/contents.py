@@ -33,7 +33,7 @@ class Heading:
 
 
 def contents(entries: Sequence[Entry], text: str) -> tuple[Heading, ...]:
-    """The table of contents of some entries of a text."""
+    """Return the table of contents of a text."""
     return tuple(_heading(entry, text) for entry in entries)
 
 

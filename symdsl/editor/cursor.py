@@ -18,7 +18,7 @@ _UNTOUCHED = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"?')
 
 @attrs.define
 class Bracket:
-    """Parentheses or brackets that are open at a place.
+    """An open parenthesis or bracket around a place.
 
     Attributes:
         called: the word before them; the empty text for a list and for plain parentheses.
@@ -35,7 +35,7 @@ class Bracket:
 
 @attrs.frozen
 class Cursor:
-    """A place in a text.
+    """A place in a text, described by the statements, words and brackets around it.
 
     Attributes:
         word: offsets of the word that stands or is being written there.
@@ -55,12 +55,12 @@ class Cursor:
 
     @property
     def head(self) -> str:
-        """The terminal that the entry it belongs to begins with."""
+        """The first terminal of the innermost entry around it."""
         return self.before[0].type if self.before else ""
 
     @property
     def block(self) -> str:
-        """The head of the innermost braces around it; the empty text outside of all."""
+        """The first terminal of the innermost braces around it; empty outside of all braces."""
         return next((entry.head for entry in reversed(self.around) if entry.opened), "")
 
     @property
@@ -69,12 +69,12 @@ class Cursor:
         return self.before[-1].type if self.before else ""
 
     def since(self, *terminals: str) -> str:
-        """Which of some terminals stands last before the word, outside of brackets; the empty text if none does."""
+        """Return which of some terminals was last before the word, outside of brackets; empty if none."""
         return next((token.type for token in reversed(_outside(self.before)) if token.type in terminals), "")
 
 
 def cursor_at(text: str, tokens: Sequence[Token], offset: int) -> Cursor:
-    """Describe a place.
+    """Return the description of a place in a text.
 
     Args:
         text: the text.

@@ -17,7 +17,7 @@ _PATTERN = frozenset({"NAME", "KIND", "STAR", "SLASH", "MINUS", "NUMBER"})
 
 
 def define(reading: Reading, offset: int) -> list[Span]:
-    """The places that define what stands at an offset: one for a name, several for a pattern with `*`."""
+    """Return the places that define what stands at an offset: one for a name, several for a pattern with `*`."""
     index = reading.index_at(offset)
     if index is None:
         return []

@@ -39,7 +39,7 @@ _MOST_SHOWN = 8
 
 @attrs.frozen
 class Hover:
-    """Markdown about the text between two offsets."""
+    """An explanation in Markdown of the text between two offsets."""
 
     text: str
     reach: tuple[int, int]
@@ -60,7 +60,7 @@ class _Asked:
 
 
 def hover(reading: Reading, offset: int) -> Hover | None:
-    """Say what stands at an offset, if anything is known of it."""
+    """Return an explanation of what stands at an offset, if there is one."""
     index = reading.index_at(offset)
     if index is None or reading.cursor(offset).untouched:
         return None

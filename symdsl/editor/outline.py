@@ -32,17 +32,17 @@ class Entry:
 
     @property
     def head(self) -> str:
-        """The terminal it begins with; the empty text for the whole file."""
+        """Its first terminal; empty for the whole file."""
         return self.tokens[0].type if self.tokens else ""
 
     @property
     def reach(self) -> tuple[int, int]:
-        """The offsets at which it begins and ends."""
+        """Its start and end offsets."""
         ends = [self.tokens[-1].end_pos or 0, *(one.reach[1] for one in self.inside)]
         return self.tokens[0].start_pos or 0, max(ends)
 
     def walk(self) -> Iterator[tuple[Entry, tuple[Entry, ...]]]:
-        """Every entry inside with those around it, the outermost first."""
+        """Yield every entry inside it with the entries around, outermost first."""
         return self._walk(())
 
     def _walk(self, around: tuple[Entry, ...]) -> Iterator[tuple[Entry, tuple[Entry, ...]]]:
@@ -51,7 +51,7 @@ class Entry:
             yield from entry._walk((*around, entry))
 
     def add(self, token: Token) -> None:
-        """Take one more token."""
+        """Append a token."""
         self.tokens.append(token)
         if token.type in _OPENING:
             self.depth += 1
@@ -62,7 +62,7 @@ class Entry:
 
 @attrs.define
 class Outline:
-    """The entries of the tokens read so far.
+    """A tree of entries that grows token by token.
 
     Attributes:
         file: the whole, whose entries are the statements.
@@ -78,7 +78,7 @@ class Outline:
 
     @classmethod
     def of(cls, tokens: Iterable[Token]) -> Outline:
-        """Read tokens."""
+        """Return the outline of some tokens."""
         outline = cls()
         for token in tokens:
             outline.read(token)
@@ -86,11 +86,11 @@ class Outline:
 
     @property
     def previous(self) -> Token | None:
-        """The token read last, if it belongs to an open entry."""
+        """The last token, if it belongs to an open entry."""
         return self.open[-1].tokens[-1] if self.open[-1].tokens else None
 
     def read(self, token: Token) -> None:
-        """Read the next token of the text."""
+        """Add the next token of the text."""
         if token.type == "RBRACE":
             self._close(token)
             return

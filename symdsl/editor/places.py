@@ -20,7 +20,7 @@ _EDITOR_LINE_END = re.compile(r"\r\n|\n|\r")
 
 @attrs.frozen
 class Places:
-    """Translates places in one text.
+    """Converts between offsets, spans and the positions that editors use, in one text.
 
     Spans count lines and columns from 1, end lines at `\\n` alone, and count characters. The language server protocol
     counts from 0, ends lines at `\\r` too, and counts the units of an encoding: UTF-16 unless agreed otherwise.
@@ -44,16 +44,16 @@ class Places:
         return [0, *(match.end() for match in _EDITOR_LINE_END.finditer(self.text))]
 
     def offset(self, line: int, column: int) -> int:
-        """The offset of a line and a column of a span; the end of the text for what lies behind it."""
+        """Return the offset of a line and column; the end of the text for places beyond it."""
         start = self._lines[line - 1] if line <= len(self._lines) else len(self.text)
         return min(start + column - 1, len(self.text))
 
     def reach(self, span: Span) -> tuple[int, int]:
-        """The offsets at which a span begins and ends."""
+        """Return the start and end offsets of a span."""
         return self.offset(span.line, span.column), self.offset(span.end_line, span.end_column)
 
     def span(self, source: str, start: int, end: int) -> Span:
-        """The span between two offsets."""
+        """Return the span between two offsets."""
         return Span(source, *self._line_column(start), *self._line_column(end))
 
     def _line_column(self, offset: int) -> tuple[int, int]:
@@ -61,12 +61,12 @@ class Places:
         return line, offset - self._lines[line - 1] + 1
 
     def position(self, offset: int) -> tuple[int, int]:
-        """An offset as an editor counts: line and column, both from 0."""
+        """Return an offset as an editor's line and column, both from 0."""
         line = bisect_right(self._editor_lines, offset) - 1
         return line, _UNITS[self.encoding](self.text[self._editor_lines[line] : offset])
 
     def offset_at(self, line: int, character: int) -> int:
-        """The offset of an editor's line and column; the end of the line, or of the text, for what lies behind it."""
+        """Return the offset of an editor's line and column, clipped to the line and the text."""
         if line >= len(self._editor_lines):
             return len(self.text)
         start = self._editor_lines[line]

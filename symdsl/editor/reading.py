@@ -25,7 +25,7 @@ from symdsl.spec import check_text
 
 @attrs.frozen(slots=False)
 class Reading:
-    """A text as it stands; what is known of it is found out when it is asked for.
+    """A text in its current state; each property is computed when it is first used.
 
     Attributes:
         text: what the editor holds.
@@ -39,47 +39,47 @@ class Reading:
 
     @property
     def source(self) -> str:
-        """The name of the text in spans."""
+        """The name of the text in diagnostics."""
         return "<text>" if self.path is None else str(self.path)
 
     @cached_property
     def places(self) -> Places:
-        """Translates its places."""
+        """The conversion of places in the text."""
         return Places(self.text, self.encoding)
 
     @cached_property
     def tokens(self) -> list[Token]:
-        """Its tokens."""
+        """The tokens of the text."""
         return tokens(self.text)
 
     @cached_property
     def file(self) -> Entry:
-        """Its statements."""
+        """The outline of its statements."""
         return Outline.of(self.tokens).file
 
     @cached_property
     def symbols(self) -> list[Symbol]:
-        """The names that it and its imports define."""
+        """The names that the text and its imports define."""
         return symbols(self.text, self.source, self.path)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """What `symdsl check` would say."""
+        """The diagnostics that `symdsl check` would report."""
         return check_text(self.text, self.source, self.path)
 
     @cached_property
     def program(self) -> ast.Program | None:
-        """Its tree, imports inlined, as far as it can be parsed."""
+        """The tree, with imports inlined, as far as the text can be parsed."""
         return inline(self.text, self.source, self.path, Collector())
 
     @cached_property
     def keys(self) -> dict[str, Parameter | None]:
-        """What a profile can set, and what the language says of it."""
+        """The keys that a profile can set, with descriptions."""
         return {} if self.program is None else keys_of(self.program)
 
     @cached_property
     def findings(self) -> Findings | None:
-        """What can be said about it, as far as it can be parsed."""
+        """The facts about the spec, as far as they can be determined."""
         return None if self.program is None else explore(self.program)
 
     @property
@@ -89,32 +89,32 @@ class Reading:
 
     @property
     def layers(self) -> list[Layer]:
-        """The layers among them."""
+        """The layers of the network whose shapes are known."""
         return [node for node in self.nodes if isinstance(node, Layer)]
 
     def cursor(self, offset: int) -> Cursor:
-        """Describe a place."""
+        """Return the description of a place."""
         return cursor_at(self.text, self.tokens, offset)
 
     def index_at(self, offset: int) -> int | None:
-        """The index of the token at an offset; where two touch there, of the word among them."""
+        """Return the index of the token at an offset; of two that touch there, the word."""
         touching = [
             index for index, one in enumerate(self.tokens) if (one.start_pos or 0) <= offset <= (one.end_pos or 0)
         ]
         return max(reversed(touching), key=lambda index: _is_word(self.tokens[index]), default=None)
 
     def reach(self, span: Span) -> tuple[int, int] | None:
-        """The offsets of a span of this text; nothing for one of another file."""
+        """Return the offsets of a span in this text, or nothing for another file."""
         return self.places.reach(span) if span.source == self.source else None
 
     def visible(self, offset: int) -> list[Symbol]:
-        """The names that stand for something at a place, the nearest first."""
+        """Return the names that are defined at a place, nearest first."""
         inner = [one for one in self.symbols if one.what in LOCAL and one.path is None]
         near = [one for one in inner if one.whole[0] <= offset <= one.whole[1]]
         return [*reversed(near), *(one for one in self.symbols if one.what in GLOBAL)]
 
     def template(self, name: str) -> list[Symbol]:
-        """The parameters of a network or block."""
+        """Return the parameters of a network or block."""
         return [one for one in self.symbols if one.what == "parameter" and one.owner == name]
 
 

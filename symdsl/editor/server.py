@@ -59,7 +59,7 @@ _AtPlace = lsp.CompletionParams | lsp.HoverParams | lsp.DefinitionParams
 
 
 class SymServer(LanguageServer):
-    """Keeps one reading of each open text, and translates between it and the protocol."""
+    """The language server: one reading for each open text, translated to the protocol."""
 
     def __init__(self) -> None:
         """A server with nothing open; texts come whole, since specs are small and line ends are many."""
@@ -67,7 +67,7 @@ class SymServer(LanguageServer):
         self._readings: dict[str, Reading] = {}
 
     def reading(self, uri: str) -> Reading:
-        """What is known of a text as it stands now."""
+        """Return the reading of a text as it is now."""
         text = self.workspace.get_text_document(uri).source
         kept = self._readings.get(uri)
         if kept is None or kept.text != text:
@@ -83,16 +83,16 @@ class SymServer(LanguageServer):
         return lsp.PositionEncodingKind(agreed).value
 
     def forget(self, uri: str) -> None:
-        """Find out anew what is asked next, since the text, or a file that it imports, is another now."""
+        """Drop the reading of a text that has changed, or that imports a changed file."""
         self._readings.pop(uri, None)
 
     def asked(self, params: _AtPlace) -> tuple[Reading, int]:
-        """The text and the offset that a request is about."""
+        """Return the text and the offset that a request refers to."""
         reading = self.reading(params.text_document.uri)
         return reading, reading.places.offset_at(params.position.line, params.position.character)
 
     def publish(self, uri: str) -> None:
-        """Show what is wrong with a text."""
+        """Send the diagnostics of a text to the editor."""
         reading = self.reading(uri)
         version = self.workspace.get_text_document(uri).version
         found = [self._diagnostic(one, reading) for one in reading.diagnostics]
@@ -119,7 +119,7 @@ class SymServer(LanguageServer):
         return lsp.DiagnosticRelatedInformation(self.location(note.span, reading), label)
 
     def location(self, span: Span, reading: Reading) -> lsp.Location:
-        """Where a span is, in this text or in another file."""
+        """Return a span in this text or another file as the protocol writes it."""
         return lsp.Location(self._uri_of(span, reading), self.range_of(span, reading))
 
     def _uri_of(self, span: Span, reading: Reading) -> str:
@@ -127,7 +127,7 @@ class SymServer(LanguageServer):
         return own if span.source == reading.source else str(from_fs_path(os.path.abspath(span.source)))
 
     def range_of(self, span: Span, reading: Reading) -> lsp.Range:
-        """A span as the protocol has it."""
+        """Return a span as the protocol writes it."""
         places = reading.places
         if span.source != reading.source:
             text = read_text(Path(span.source), span.source, Collector())
@@ -135,7 +135,7 @@ class SymServer(LanguageServer):
         return self.range(places.reach(span), places)
 
     def range(self, reach: tuple[int, int], places: Places) -> lsp.Range:
-        """Two offsets as the protocol has them."""
+        """Return two offsets as the protocol writes them."""
         return lsp.Range(*(lsp.Position(*places.position(offset)) for offset in reach))
 
 
@@ -148,7 +148,7 @@ def _import_of(place: Span, reading: Reading) -> Span:
 
 
 def serve() -> None:
-    """Answer on standard output what is asked on standard input, until it says `exit` or ends."""
+    """Answer requests on standard input until `exit`, or the end of input."""
     server = SymServer()
     for feature, (handler, options) in _HANDLERS.items():
         server.feature(feature, options)(handler)

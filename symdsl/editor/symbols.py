@@ -44,7 +44,7 @@ class Symbol:
 
 
 def symbols(text: str, source: str, path: Path | None) -> list[Symbol]:
-    """The names that a text defines, and those that its imports do.
+    """Return the names that a text and its imports define.
 
     Args:
         text: the text.
@@ -70,13 +70,13 @@ def _imported(outline: Outline, path: Path | None, seen: set[Path]) -> Iterator[
 
 
 def imports(outline: Outline) -> list[Token]:
-    """The texts after `import`."""
+    """Return the texts after `import`."""
     statements = (entry.tokens for entry in outline.file.inside if entry.head == "IMPORT")
     return [found[1] for found in statements if len(found) > 1 and found[1].type == "TEXT"]
 
 
 def imported_file(written: str, path: Path | None) -> Path | None:
-    """The file that an import in the file `path` names, if it may."""
+    """Return the file that an import refers to, if it may be imported."""
     if path is None or "\0" in written:
         return None
     target = path.parent / written.strip('"')

@@ -61,7 +61,7 @@ BUILTINS = {
 
 @cache
 def kinds() -> dict[str, Kind]:
-    """The kinds by name, those of installed packages included; what a package cannot deliver is left out."""
+    """Return all kinds by name, without those that an installed package fails to deliver."""
     found = dict(KINDS.built_in)
     for name in KINDS:
         with contextlib.suppress(RunError):
@@ -70,7 +70,7 @@ def kinds() -> dict[str, Kind]:
 
 
 def signatures() -> dict[str, Signature]:
-    """Everything that can be called, by name; of two of a name the first."""
+    """Return everything that can be called, by name; the first of equal names."""
     listed = [
         *(call_signature(kind) for kind in kinds().values()),
         *(one.signature for table in (SOURCES, TRANSFORMS) for one in table.values()),
@@ -89,7 +89,7 @@ def _options(signature: Signature) -> Iterable[Signature]:
 
 
 def signature_at(cursor: Cursor) -> Signature | None:
-    """What is called by the innermost parentheses around a place, if the language knows it."""
+    """Return the signature of the call around a place, or nothing."""
     if not cursor.brackets:
         return None
     if cursor.before and search_key(cursor.block, cursor.before[0]):
@@ -98,7 +98,7 @@ def signature_at(cursor: Cursor) -> Signature | None:
 
 
 def search_key(block: str, word: str) -> str:
-    """The key of `search` that a word names, in its own block or, behind `search.`, in a profile; else nothing."""
+    """Return the key of `search` that a word names, in its block or after `search.` in a profile, or nothing."""
     section, _, key = word.partition(".")
     return word if block == "SEARCH" else key if block == "PROFILE" and section == "search" else ""
 
@@ -115,14 +115,14 @@ def _in_setting(cursor: Cursor) -> Signature | None:
 
 
 def argument(signature: Signature, name: str, index: int) -> Parameter | None:
-    """The parameter of a name; that of a place where there is none."""
+    """Return the parameter of a name, or at a position if there is no name."""
     if name:
         return signature.parameter(name)
     return signature.parameters[index] if index < len(signature.parameters) else None
 
 
 def usage(signature: Signature) -> str:
-    """A call as it is written, with the defaults: `mc(samples = 1)`."""
+    """Return a call with its defaults as text: `mc(samples = 1)`."""
     if not signature.parameters:
         return signature.name
     return f"{signature.name}({', '.join(map(_usage, signature.parameters))})"
@@ -134,7 +134,7 @@ def _usage(parameter: Parameter) -> str:
 
 
 def values(type: Type) -> tuple[str, ...]:
-    """The words that can stand for a value of a type."""
+    """Return the words that are values of a type."""
     match type:
         case Choice(options):
             return options
@@ -147,7 +147,7 @@ def values(type: Type) -> tuple[str, ...]:
 
 
 def type_words(type: Type) -> str:
-    """What a value of a type is."""
+    """Describe the values of a type."""
     match type:
         case Whole(low, high):
             return f"a whole number, {_bounds(low, high)}"
@@ -166,7 +166,7 @@ def _bounds(low: float, high: float, above: bool = False, below: bool = False) -
 
 
 def parameter_words(parameter: Parameter) -> str:
-    """A line of Markdown about an argument or a key."""
+    """Describe an argument or a key in a line of Markdown."""
     default = parameter.default_words
     ends = f"; {default} unless given" if default else ""
     about = f"{parameter.about}; " if parameter.about else ""
@@ -174,7 +174,7 @@ def parameter_words(parameter: Parameter) -> str:
 
 
 def signature_words(signature: Signature) -> str:
-    """Markdown about something that can be called: how it is written, what it means, and its arguments."""
+    """Describe something that can be called in Markdown: its usage, its meaning, its arguments."""
     lines = [f"```sym\n{usage(signature)}\n```"]
     lines += [f"{signature.about[0].upper()}{signature.about[1:]}."] if signature.about else []
     lines += ["\n".join(f"- {parameter_words(one)}" for one in signature.parameters)]

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def build(facts: Facts) -> nx.DiGraph[str]:
-    """The network of a checked spec as a directed graph.
+    """Return the network of a checked spec as a directed graph.
 
     Returns:
         One node per step of the network, keyed by its name, whose attribute `record` is the step's record; one edge
@@ -48,12 +48,12 @@ def _add(graph: nx.DiGraph[str], node: Node) -> None:
 
 
 def chain(graph: nx.DiGraph[str]) -> tuple[Node, ...]:
-    """The records of all nodes, input first."""
+    """Return the records of all nodes, input first."""
     import networkx as nx
 
     return tuple(graph.nodes[name]["record"] for name in nx.topological_sort(graph))
 
 
 def layers(graph: nx.DiGraph[str]) -> tuple[Layer, ...]:
-    """The records of the layers, first to last."""
+    """Return the records of the layers, first to last."""
     return tuple(node for node in chain(graph) if isinstance(node, Layer))

@@ -32,7 +32,7 @@ _BACKWARD = 3
 
 @attrs.frozen
 class Memory:
-    """Estimates, in bytes of float32 numbers.
+    """Memory estimates, in bytes of float32 numbers.
 
     Attributes:
         parameters: all weights and biases, once (gradients and optimizer state come on top).
@@ -47,39 +47,39 @@ class Memory:
 
 
 def parameters(graph: nx.DiGraph[str]) -> int:
-    """Number of parameters of all candidates and biases."""
+    """Return the number of parameters of all candidates and biases."""
     return sum(layer.parameters for layer in layers(graph))
 
 
 def multiply_adds(graph: nx.DiGraph[str]) -> int:
-    """Multiply-adds of one example's forward pass through all candidates."""
+    """Return the multiply-adds of one example's forward pass through all candidates."""
     times = copies(chain(graph))
     return sum(times[layer.name] * one.multiply_adds for layer in layers(graph) for one in layer.candidates)
 
 
 def bias_tensor(layer: Layer) -> ParameterTensor:
-    """A layer's bias, with its dense curvature block as the left factor of a product with a single number."""
+    """Return a layer's bias as a tensor with one dense curvature block."""
     channels = layer.out_shape.channels
     return ParameterTensor("bias", (channels,), FactorSize(channels, 1), FactorSize(1, 1), layer.bias)
 
 
 def tensor_curvature_bytes(tensor: ParameterTensor) -> int:
-    """Bytes of both Kronecker factors of one tensor."""
+    """Return the bytes of both Kronecker factors of one tensor."""
     return sum(FLOAT32_BYTES * factor.side**2 * factor.blocks for factor in (tensor.left, tensor.right))
 
 
 def candidate_curvature_bytes(candidate: Candidate) -> int:
-    """Bytes of the Kronecker factors of all tensors of one candidate."""
+    """Return the bytes of the Kronecker factors of all tensors of one candidate."""
     return sum(map(tensor_curvature_bytes, candidate.tensors))
 
 
 def layer_curvature_bytes(layer: Layer) -> int:
-    """Bytes of the Kronecker factors of all candidates of a layer and of its bias."""
+    """Return the bytes of the Kronecker factors of a layer, bias included."""
     return sum(map(candidate_curvature_bytes, layer.candidates)) + tensor_curvature_bytes(bias_tensor(layer))
 
 
 def evidence_interval(layers: Iterable[Layer], curvature: str, examples: int, batch: int) -> int:
-    """Return the training steps between evidence steps that leave a tenth of the time to the evidence.
+    """Return the training steps between evidence steps for which evidence takes about a tenth of the time.
 
     Args:
         layers: of the network.
@@ -103,7 +103,7 @@ def _cubes(candidate: Candidate, examples: int) -> int:
 
 
 def memory(graph: nx.DiGraph[str], batch: int) -> Memory:
-    """Memory estimates for batches of `batch` examples.
+    """Estimate the memory for batches of `batch` examples.
 
     Raises:
         ValueError: `batch` is not positive.

@@ -46,7 +46,7 @@ _RECORDS: dict[str, type] = {
 
 
 def to_json(graph: nx.DiGraph[str], spans: bool = True) -> dict[str, Any]:
-    """The whole graph as values that JSON can hold; `from_json` is its inverse, but for spans that are left out."""
+    """Return a graph as values that JSON can hold; `from_json` inverts it, except for source spans."""
     keep = _everything if spans else _is_content
     return {
         "schema": SCHEMA,
@@ -57,7 +57,7 @@ def to_json(graph: nx.DiGraph[str], spans: bool = True) -> dict[str, Any]:
 
 
 def from_json(document: Mapping[str, Any]) -> nx.DiGraph[str]:
-    """The graph that `to_json` wrote.
+    """Return the graph that `to_json` described.
 
     Raises:
         ValueError: the document is not such a graph.
@@ -78,7 +78,7 @@ def from_json(document: Mapping[str, Any]) -> nx.DiGraph[str]:
 
 
 def content_hash(graph: nx.DiGraph[str]) -> str:
-    """SHA-256, in hex, of what the network is: its nodes, edges and task.
+    """Return the SHA-256, in hex, of what a network computes: its nodes, edges and task.
 
     Equal for equal networks wherever their specs stand and however they are written: spans, the data's place and the
     search settings do not enter.

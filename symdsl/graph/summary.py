@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def summary_json(graph: nx.DiGraph[str], batch: int) -> dict[str, Any]:
-    """Shapes, parameters, symmetries, factor sizes and costs of a network, as values that JSON can hold.
+    """Return shapes, parameters, symmetries, factor sizes and costs of a network, as values for JSON.
 
     Args:
         graph: the network.

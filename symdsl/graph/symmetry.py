@@ -23,7 +23,7 @@ Movements = tuple[str, ...]
 
 @attrs.frozen
 class Symmetry:
-    """What a network can preserve in its strict limit.
+    """The symmetry of a network in which each layer keeps its most symmetric candidate alone.
 
     Attributes:
         invariant: movements of the input that leave the output as it is.
@@ -44,7 +44,7 @@ class Symmetry:
 
 
 def strict_symmetry(graph: nx.DiGraph[str]) -> Symmetry:
-    """What the network preserves when each layer keeps only its most symmetric candidate.
+    """Return what a network preserves when each layer keeps its most symmetric candidate alone.
 
     A movement becomes an invariance when the map it moves has shrunk to one position (and, for a group's movements,
     is no longer lifted); what comes later cannot undo that. Any other movement is lost at the first layer without a

@@ -9,7 +9,7 @@ _FRAME = "color: #1a1a1a; padding: 0.6em; line-height: 1.35"
 
 
 def html(text: str) -> str:
-    """A spec as HTML that brings its own colours, legible on dark pages too."""
+    """Return a spec as HTML with its own colours, legible on light and dark pages."""
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
 
@@ -19,7 +19,7 @@ def html(text: str) -> str:
 
 
 def classes_html(text: str) -> str:
-    """A spec as HTML whose colours are those of a style sheet that `classes_css` gives."""
+    """Return a spec as HTML with the classes of the style sheet of `classes_css`."""
     from pygments import highlight
     from pygments.formatters import HtmlFormatter
 
@@ -29,14 +29,14 @@ def classes_html(text: str) -> str:
 
 
 def classes_css(style: str) -> str:
-    """The style sheet of one of Pygments' styles, for what `classes_html` gives."""
+    """Return a style sheet for `classes_html`, in one of Pygments' styles."""
     from pygments.formatters import HtmlFormatter
 
     return str(HtmlFormatter(style=style).get_style_defs(".highlight"))
 
 
 def ansi(text: str) -> str:
-    """A spec with the escape codes of a terminal; without them it is the same text."""
+    """Return a spec coloured by escape codes for terminals."""
     from pygments import highlight
     from pygments.formatters import TerminalFormatter
 
@@ -46,5 +46,5 @@ def ansi(text: str) -> str:
 
 
 def indented(text: str) -> str:
-    """A text with the specs in it, which are indented by four blanks, in the colours of a terminal."""
+    """Return a text with the specs in it coloured for a terminal; specs are indented by four blanks."""
     return _INDENTED.sub(lambda match: ansi(match[0]), text)

@@ -39,7 +39,7 @@ def _action(classes: tuple[str, ...]) -> Any:
 
 
 class SymLexer(RegexLexer):
-    """Colours specs; what means nothing in a spec is an `Error` token, and nothing else is."""
+    """The Pygments lexer of specs; exactly what is invalid becomes an `Error` token."""
 
     name = "symdsl"
     url = "https://pypi.org/project/symdsl/"

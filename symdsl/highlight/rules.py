@@ -26,7 +26,7 @@ _GAP = r"[ \t]+"
 
 @attrs.frozen
 class Rule:
-    """A regular expression and what it finds: one class for the whole, or one for each group.
+    """A regular expression with the class of what it matches, or one class for each group.
 
     Attributes:
         pattern: in the common part of Python's and TextMate's dialects; it never reaches over the end of a line.
@@ -39,18 +39,18 @@ class Rule:
 
 
 def declaring() -> tuple[str, ...]:
-    """The reserved words after which a new name stands."""
+    """Return the reserved words that are followed by a new name."""
     return tuple(keywords()[terminal] for terminal in _DECLARING if terminal in keywords())
 
 
 def callables() -> tuple[str, ...]:
-    """Words that can be called, kinds aside."""
+    """Return the words that can be called, except kinds."""
     steps = [*SOURCES, *TRANSFORMS, *INPUTS, NORMAL.name, *FUNCTIONS]
     return _sorted([*steps, *(option.name for option in _options(SEARCH))])
 
 
 def constants() -> tuple[str, ...]:
-    """Words that stand for something wherever the language knows them."""
+    """Return the words with a fixed meaning."""
     groups = [name for name in GROUPS if name != TRIVIAL]
     called = [one.signature for table in (SOURCES, TRANSFORMS, KINDS.built_in) for one in table.values()]
     choices = [word for signature in (*called, NORMAL, SEARCH) for word in _choices(signature)]
@@ -58,7 +58,7 @@ def constants() -> tuple[str, ...]:
 
 
 def rules() -> tuple[Rule, ...]:
-    """In order: at each place of a text the first that fits says what stands there. Blanks are left to the reader."""
+    """Return the rules in order: at each place of a text the first match counts."""
     reserved = set(keywords().values())
     types = _one_of(PARAMETER_TYPES.keys() - reserved)
     return (

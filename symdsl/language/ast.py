@@ -13,7 +13,7 @@ NOWHERE = Span("", 1, 1, 1, 1)
 
 @attrs.frozen
 class Word:
-    """A name as written."""
+    """A name as written, with its place."""
 
     text: str
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
@@ -21,7 +21,7 @@ class Word:
 
 @attrs.frozen
 class Number:
-    """A literal without a sign; `int` for whole numbers."""
+    """A number without a sign; `int` for whole numbers."""
 
     value: int | float
     span: Span = attrs.field(default=NOWHERE, eq=False, repr=False)
@@ -45,7 +45,7 @@ class Flag:
 
 @attrs.frozen
 class Argument:
-    """A value in the parentheses of a call, by place or by name."""
+    """An argument of a call, by position or by name."""
 
     name: Word | None
     value: Expression
@@ -97,7 +97,7 @@ class Binary:
 
 @attrs.frozen
 class Unread:
-    """What could not be read, which is reported; only trees of texts with errors have it.
+    """A part of a text that could not be parsed and was reported.
 
     Attributes:
         what: the word of the language that it begins with, if it does.
@@ -165,7 +165,7 @@ class Lift:
 
 @attrs.frozen
 class Candidate:
-    """A kind, or a name for one or for a list of them, and its prior."""
+    """A kind, or the name of one or of a list of them, with its prior."""
 
     kind: Call
     prior: Call | None = None
@@ -194,7 +194,7 @@ class Use:
 
     @property
     def title(self) -> Span:
-        """Where its name is, or else that of its block."""
+        """The place of its name, or of its block's name if it has none."""
         return (self.name or self.block.name).span
 
 
@@ -288,7 +288,7 @@ class Instance:
 
 @attrs.frozen
 class Pattern:
-    """One part of a selector: a name with `*` for any letters, perhaps with the arguments of a kind."""
+    """One part of a selector: a name in which `*` matches any letters, perhaps with arguments of a kind."""
 
     text: str
     arguments: tuple[Argument, ...] | None = None
@@ -305,7 +305,7 @@ class Rule:
 
     @property
     def place(self) -> Span:
-        """Where the selector is."""
+        """The place of the selector."""
         return self.selector[0].span.until(self.selector[-1].span)
 
 
@@ -338,7 +338,7 @@ class Search:
 
 @attrs.frozen
 class Profile:
-    """`profile name { settings }`: overrides to be set together; their keys may have a part before a dot."""
+    """`profile name { settings }`: overrides that are set together; a key may have a part before a dot."""
 
     name: Word
     settings: tuple[Setting, ...]
@@ -360,7 +360,7 @@ class Comment:
 
 @attrs.frozen
 class Program:
-    """A file. Comments stand beside the tree, in the order of the text."""
+    """A parsed file: its statements, and its comments in the order of the text."""
 
     statements: tuple[Statement, ...]
     comments: tuple[Comment, ...] = attrs.field(default=(), eq=False, repr=False)

@@ -20,7 +20,7 @@ _MEANT = {"|": ("THEN",), "&": ("PLUS",), ";": ("COMMA",)}
 
 
 def blotted(tokens: Iterable[Token]) -> list[Token]:
-    """Tokens with neighbouring unreadable ones as one; a quote or a `#` takes the rest of its line along."""
+    """Merge neighbouring unreadable tokens into one; a quote or a `#` takes the rest of its line along."""
     joined: list[Token] = []
     for token in tokens:
         if joined and _belongs(joined[-1], token):
@@ -31,7 +31,7 @@ def blotted(tokens: Iterable[Token]) -> list[Token]:
 
 
 def complaint(token: Token) -> tuple[str, str] | None:
-    """What to say about an unreadable token, and what to do about it; nothing for others."""
+    """Return what is wrong with an unreadable token and how to fix it, or nothing for other tokens."""
     if token.type != "UNREADABLE":
         return None
     if token.startswith('"'):
@@ -44,12 +44,12 @@ def complaint(token: Token) -> tuple[str, str] | None:
 
 
 def is_note(token: Token) -> bool:
-    """Whether a token is a comment as other languages write it."""
+    """Return whether a token is a comment in the syntax of another language."""
     return token.type == "UNREADABLE" and token.startswith("#")
 
 
 def likely(token: Token) -> tuple[str, ...]:
-    """Which terminals an unreadable token may have been meant for."""
+    """Return the terminals that an unreadable token may have been meant as."""
     return ("NAME",) if token.isidentifier() else _MEANT.get(str(token), ())
 
 

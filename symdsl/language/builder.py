@@ -34,7 +34,7 @@ class _TooDeepError(Exception):
 
 
 def build(tree: Tree[Token], source: str, collector: Collector) -> Any:
-    """The node of a parse tree.
+    """Return the tree of records for a parse tree.
 
     Args:
         tree: of a program or of an expression.

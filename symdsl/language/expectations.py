@@ -59,7 +59,7 @@ _WHERE_ACCEPTED = (
 
 
 def expected_words(previous: str, accepted: Set[str]) -> str:
-    """What should have come.
+    """Describe what the parser would have accepted at a place.
 
     Args:
         previous: terminal of the token before, or the empty text at the start.

@@ -20,7 +20,7 @@ _Place = tuple[int, int]
 
 
 def format_text(text: str, source: str = "<text>") -> str:
-    """The same spec in canonical layout.
+    """Return a spec in the canonical layout, with its comments.
 
     One statement, item, rule or setting a line; comments stay before, or at the end of the line of, what they were
     written at; single blank lines are kept, and so are columns: wider gaps before an operator or a comment, in a

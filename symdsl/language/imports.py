@@ -20,7 +20,7 @@ _MOST_IMPORTS = 1000
 
 
 def read_file(path: Path, source: str, collector: Collector) -> ast.Program | None:
-    """Read a spec file and everything it imports.
+    """Read and parse a spec file with everything it imports.
 
     Args:
         path: where the file is.
@@ -36,12 +36,12 @@ def read_file(path: Path, source: str, collector: Collector) -> ast.Program | No
 
 
 def read_text(path: Path, source: str, collector: Collector) -> str | None:
-    """The text of a spec file alone, or nothing and a diagnostic."""
+    """Return the text of a spec file, without its imports, or nothing and a diagnostic."""
     return _read(path, Span(source, 1, 1, 1, 2), collector)
 
 
 def decoded(content: bytes, source: str, collector: Collector) -> str | None:
-    """The text of a spec that came without a file, or nothing and a diagnostic."""
+    """Return the text of a spec that was read as bytes, or nothing and a diagnostic."""
     span = Span(source, 1, 1, 1, 2)
     if len(content) > LARGEST:
         collector.report("E103", span, f"`{source}` has more than {LARGEST} bytes")
@@ -50,7 +50,7 @@ def decoded(content: bytes, source: str, collector: Collector) -> str | None:
 
 
 def inline(text: str, source: str, path: Path | None, collector: Collector) -> ast.Program | None:
-    """Parse a text and replace its imports, as `read_file` does; a text without a path cannot import."""
+    """Parse a text and replace its imports by their statements; without a path it cannot import."""
     inliner = _Inliner(collector)
     return inliner.program(text, source, path, ())
 

@@ -15,5 +15,5 @@ _KEYWORD = re.compile(r'^([A-Z]+): "([a-z]+)"$', re.MULTILINE)
 
 @cache
 def keywords() -> dict[str, str]:
-    """Every reserved word by its terminal, such as `{"LET": "let"}`."""
+    """Return every reserved word by its terminal, such as `{"LET": "let"}`."""
     return dict(_KEYWORD.findall(read_shipped("grammars/sym.lark")))

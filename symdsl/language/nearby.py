@@ -12,7 +12,7 @@ _MOST_LISTED = 1000
 
 
 def nearest(path: Path, suffix: str) -> Path | None:
-    """A file whose name is near: of the same folder, or, where there is none, of one beside it whose name is near.
+    """Return an existing file with a similar name, in the same folder or in one with a similar name, or nothing.
 
     Args:
         path: of the file that is missing.

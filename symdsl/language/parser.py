@@ -19,7 +19,7 @@ from symdsl.language.words import Allowance, MalformedError, read_comments, read
 def parse_program(
     text: str, source: str, collector: Collector, allowance: Allowance | None = None
 ) -> ast.Program | None:
-    """Parse a file.
+    """Parse the text of a file into a tree.
 
     Args:
         text: the file's text.
@@ -37,7 +37,7 @@ def parse_program(
 
 
 def parse_expression(text: str, source: str, collector: Collector) -> ast.Expression:
-    """Parse one value, as `parse_program` does a file; an `Unread` if there is any error in it."""
+    """Parse the text of one value into a tree; an `Unread` if it has an error."""
     before = len(collector.diagnostics)
     tree = _parse(text, "expression", source, collector, Allowance())
     assert not isinstance(tree, ast.Program), "an expression is not a program"
@@ -45,7 +45,7 @@ def parse_expression(text: str, source: str, collector: Collector) -> ast.Expres
 
 
 def tokens(text: str) -> list[Token]:
-    """Every token of a text, comments and blanks aside; what means nothing is `UNREADABLE`, so no text fails."""
+    """Return every token of a text without comments and blanks; invalid ones have the type `UNREADABLE`."""
     return list(_grammar().lex(text))
 
 

@@ -45,7 +45,7 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\
 
 
 def print_program(program: ast.Program) -> str:
-    """The canonical text of a tree, with a newline at its end; comments are not part of it."""
+    """Return a tree as canonical text that ends with a newline; comments are left out."""
     return "\n\n".join(_paragraphs(program.statements)) + "\n" if program.statements else ""
 
 
@@ -63,7 +63,7 @@ def _paragraphs(statements: Iterable[ast.Statement]) -> list[str]:
 
 
 def statement_lines(node: Line | Braced, room: int = WIDTH) -> list[str]:
-    """The lines of a statement, an item, a rule or a setting, without indentation of the whole.
+    """Return the lines of a statement, an item, a rule or a setting, without outer indentation.
 
     Args:
         node: what to write.
@@ -76,19 +76,19 @@ def statement_lines(node: Line | Braced, room: int = WIDTH) -> list[str]:
 
 
 def block(node: Braced, room: int = WIDTH) -> list[str]:
-    """The lines of what has braces, with one node a line."""
+    """Return the lines of a node with braces, one inner node per line."""
     inside = [line for one in inside_of(node) for line in statement_lines(one, room - len(INDENT))]
     return [*head_lines(node, room), *(INDENT + line for line in inside), "}"]
 
 
 def head_lines(node: Braced, room: int = WIDTH) -> list[str]:
-    """The first lines of what has braces, up to and including the brace."""
+    """Return the first lines of a node with braces, up to and including the brace."""
     head = _head(node)
     return [head] if len(head) <= room else [part.text for part in parts(node)] or [head]
 
 
 def inside_of(node: Braced) -> tuple[Line | Braced, ...]:
-    """What stands between the braces."""
+    """Return the nodes between the braces of a node."""
     match node:
         case ast.Block() | ast.Network() | ast.Repeat() | ast.Residual() | ast.Average():
             return node.items
@@ -198,7 +198,7 @@ def _head(node: Braced) -> str:
 
 @attrs.frozen
 class Part:
-    """A line of what is broken, and where its words were written."""
+    """A line of a broken statement, and the place of its words in the source."""
 
     text: str
     span: Span
@@ -206,7 +206,7 @@ class Part:
 
 @singledispatch
 def parts(node: object) -> tuple[Part, ...]:
-    """The lines a node is broken into where it is too long or has comments inside; none where it is not broken."""
+    """Return the lines that a long or commented node is broken into; none where it is not broken."""
     return ()
 
 
@@ -293,7 +293,7 @@ def _argument(argument: ast.Argument) -> str:
 
 
 def expression(node: ast.Expression, level: int = 0) -> str:
-    """The text of a value, in parentheses where it binds weaker than `level`."""
+    """Return the text of a value, in parentheses where it binds weaker than `level`."""
     match node:
         case ast.Number(value):
             return repr(value)

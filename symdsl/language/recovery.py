@@ -33,7 +33,7 @@ _BRACES = {"LBRACE": 1, "RBRACE": -1}
 def mend(
     grammar: Lark, words: Iterable[Token], text: str, start: str, source: str, collector: Collector
 ) -> list[Token] | None:
-    """Report every syntax error of a text and find tokens near to its own that follow the grammar.
+    """Report every syntax error of a text, and return similar tokens that follow the grammar.
 
     A misspelt word is replaced, a forgotten or superfluous token put in or left out where the text then goes on as it
     should; else the whole statement, item, rule or setting becomes one `UNREAD`.

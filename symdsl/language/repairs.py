@@ -78,16 +78,16 @@ class Trouble:
 
     @property
     def together(self) -> bool:
-        """Whether the token at fault stands on the line of the previous one."""
+        """Whether the token at fault is on the same line as the previous one."""
         return self.previous is not None and self.token is not None and self.previous.line == self.token.line
 
     def is_block(self, name: Token) -> bool:
-        """Whether a block of this name was defined before."""
+        """Return whether a block of this name was defined before."""
         return any(one.type == "BLOCK" and other == name for one, other in pairwise(self.before))
 
     @property
     def behind(self) -> Span:
-        """Where the previous token ends, and something may have been left out."""
+        """The place after the previous token, where something may be missing."""
         if self.previous is None:
             return Span(self.source, 1, 1, 1, 1)
         span = token_span(self.previous, self.source)
@@ -96,7 +96,7 @@ class Trouble:
 
 @attrs.frozen
 class Repair:
-    """Tokens to read in place of the next `skip` ones, and what that says about the error."""
+    """Tokens that may replace the next `skip` ones, and the error message that follows from them."""
 
     tokens: tuple[Token, ...] = ()
     skip: int = 0
@@ -105,12 +105,12 @@ class Repair:
 
     @property
     def closes(self) -> bool:
-        """Whether a bracket is closed by it."""
+        """Whether it closes a bracket."""
         return any(token.type in _CLOSERS for token in self.tokens)
 
 
 def repairs(trouble: Trouble) -> Iterator[Repair]:
-    """What may have been meant, likeliest first."""
+    """Yield likely repairs of a syntax error, likeliest first."""
     token = trouble.token
     if token is not None:
         yield from _replacements(trouble, token)
@@ -128,13 +128,13 @@ def repairs(trouble: Trouble) -> Iterator[Repair]:
 
 
 def misspelt(token: Token, accepted: Set[str]) -> str | None:
-    """The word of the language that a name is near to, if there is one that fits."""
+    """Return the word of the language that a name probably misspells, if it fits here."""
     return suggest(token, [kind.lower() for kind in accepted & KEYWORDS]) if token.type == "NAME" else None
 
 
 @attrs.frozen
 class Bracket:
-    """A bracket that is not closed, and what closes it.
+    """An open bracket, and the token that closes it.
 
     Attributes:
         token: the bracket.
@@ -148,7 +148,7 @@ class Bracket:
 
 
 def open_bracket(tokens: Sequence[Token]) -> Bracket | None:
-    """The last bracket that is not closed."""
+    """Return the last bracket that is not closed."""
     closed, nested = 0, False
     for index in reversed(range(len(tokens))):
         token = tokens[index]

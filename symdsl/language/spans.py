@@ -8,6 +8,6 @@ from symdsl.diagnostics import Span
 
 
 def token_span(token: Token, source: str) -> Span:
-    """The span of a token."""
+    """Return the span of a token."""
     line, column = token.line or 1, token.column or 1
     return Span(source, line, column, token.end_line or line, token.end_column or column + len(token))

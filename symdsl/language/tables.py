@@ -21,14 +21,14 @@ TABLES = "grammars/sym.json"
 
 
 def stored() -> Lark:
-    """The parser from its stored tables, or computed if they are of another grammar or another version of lark."""
+    """Return the parser from its stored tables, computed anew if the grammar or lark has changed."""
     text = read_shipped(GRAMMAR)
     found = json.loads(read_shipped(TABLES))
     return Lark.load(_with_numbers(found["parser"])) if found["of"] == _mark(text) else computed(text)
 
 
 def computed(text: str) -> Lark:
-    """The parser of a grammar."""
+    """Return a parser computed from a grammar."""
     return Lark(
         text,
         parser="lalr",
@@ -39,7 +39,7 @@ def computed(text: str) -> Lark:
 
 
 def written(text: str) -> str:
-    """The tables of a grammar as `stored` reads them."""
+    """Return the tables of a grammar in the format that `stored` reads."""
     data, memo = computed(text).memo_serialize([TerminalDef, Rule])
     return json.dumps({"of": _mark(text), "parser": {"data": data, "memo": memo}}, separators=(",", ":")) + "\n"
 

@@ -28,7 +28,7 @@ TOO_DEEP = "this is nested too deep to read"
 
 @attrs.define
 class Allowance:
-    """How many words may still be read."""
+    """The number of words that may still be read."""
 
     left: int = MOST_WORDS
 
@@ -39,7 +39,7 @@ _COMMENT = re.compile(r'//[^\n]*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
 
 
 class MalformedError(Exception):
-    """A text of which no tree is made, whether it follows the grammar or not."""
+    """A text is not parsed at all, because it exceeds a limit or contains invalid characters."""
 
     def __init__(self, code: str, span: Span, message: str, help: str = "") -> None:
         self.code, self.span, self.help = code, span, help
@@ -47,7 +47,7 @@ class MalformedError(Exception):
 
 
 def read_words(grammar: Lark, text: str, source: str, allowance: Allowance) -> list[Token]:
-    """The tokens of a text.
+    """Split a text into tokens.
 
     Args:
         grammar: how to tell them apart.
@@ -85,7 +85,7 @@ def _check_depth(tokens: Iterable[Token], source: str) -> None:
 
 
 def read_comments(text: str, source: str, allowance: Allowance) -> tuple[ast.Comment, ...]:
-    """The comments of a text, in order.
+    """Return the comments of a text, in order.
 
     Raises:
         MalformedError: if there are too many.

@@ -33,7 +33,7 @@ __all__ = [
 
 
 def architecture(graph: nx.DiGraph[str], result: Mapping[str, Any] | None, format: Format) -> bytes:
-    """The picture of a network: a box per layer, coloured by its type, with each candidate's share.
+    """Draw a network: a box for each layer, coloured by its type, with each candidate's share.
 
     The same input gives the same bytes.
 
@@ -53,7 +53,7 @@ def architecture(graph: nx.DiGraph[str], result: Mapping[str, Any] | None, forma
 
 
 def mean_architecture(graph: nx.DiGraph[str], content: Mapping[str, Any], format: Format) -> bytes:
-    """The picture of a network with mean shares over several seeds; see `architecture`.
+    """Draw a network with mean shares over several seeds, as `architecture` does.
 
     Args:
         graph: the network.

@@ -16,7 +16,7 @@ WIDTH = 160  # of tables that no terminal limits
 
 
 def new_table(columns: Sequence[tuple[str, Any]]) -> Table:
-    """An empty table, from the title and the side of every column."""
+    """Return an empty table with the title and the alignment of every column."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -27,7 +27,7 @@ def new_table(columns: Sequence[tuple[str, Any]]) -> Table:
 
 
 def add_section(table: Table, rows: Iterator[Cells] | Sequence[Cells]) -> None:
-    """Adds rows as a group; the first column is shown once."""
+    """Add rows as a group; the first column is shown once."""
     from rich.text import Text
 
     before = None
@@ -38,7 +38,7 @@ def add_section(table: Table, rows: Iterator[Cells] | Sequence[Cells]) -> None:
 
 
 def with_lines(table: Table, lines: Sequence[str]) -> Group:
-    """A table with lines of text below."""
+    """Return a table with lines of text below it."""
     from rich.console import Group
     from rich.text import Text
 
@@ -46,7 +46,7 @@ def with_lines(table: Table, lines: Sequence[str]) -> Group:
 
 
 def table_text(shown: Group, terminal: bool = False) -> str:
-    """A table as text: plain and wide for a file, as wide as the terminal and styled for one."""
+    """Return a table as text: plain and wide for a file, as wide as the terminal and styled for one."""
     from io import StringIO
 
     from rich.console import Console
@@ -57,10 +57,10 @@ def table_text(shown: Group, terminal: bool = False) -> str:
 
 
 def number_text(value: float | None) -> str:
-    """Four digits of a number, or a dash where there is none."""
+    """Return four digits of a number, or a dash if there is none."""
     return UNKNOWN if value is None else f"{value:.4g}"
 
 
 def percent_text(value: float | None) -> str:
-    """A fraction as a percentage, or a dash where there is none."""
+    """Return a fraction as a percentage, or a dash if there is none."""
     return UNKNOWN if value is None else f"{100 * value:.2f} %"

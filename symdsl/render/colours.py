@@ -17,24 +17,24 @@ QUIET = "#6b6b6b"
 
 
 def colour(kind: str) -> str:
-    """The colour of a kind, `#rrggbb`."""
+    """Return the colour of a kind, `#rrggbb`."""
     return (KINDS[kind].colour if kind in KINDS else "") or OTHER
 
 
 def lightness(rgb: str) -> float:
-    """CIELAB lightness L* of an sRGB colour `#rrggbb`, from 0 (black) to 100 (white)."""
+    """Return the CIELAB lightness L* of an sRGB colour `#rrggbb`, from 0 (black) to 100 (white)."""
     red, green, blue = (_linear(int(rgb[start : start + 2], 16) / 255) for start in (1, 3, 5))
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     return float(116 * luminance ** (1 / 3) - 16) if luminance > 0.008856 else 903.3 * luminance
 
 
 def ink_on(rgb: str) -> str:
-    """The colour in which text is legible on `rgb`: ink on light colours, paper on dark ones."""
+    """Return a text colour that is legible on `rgb`."""
     return INK if lightness(rgb) > 55 else PAPER
 
 
 def mixed(rgb: str, other: str, share: float) -> str:
-    """A colour with a share, from 0 to 1, of another one in it."""
+    """Return a colour mixed with a share, from 0 to 1, of another one."""
     channels = ((int(rgb[start : start + 2], 16), int(other[start : start + 2], 16)) for start in (1, 3, 5))
     return "#" + "".join(f"{round(one + share * (two - one)):02x}" for one, two in channels)
 

@@ -34,7 +34,7 @@ _PARTS = {"train": "training", "test": "test"}
 
 
 def data_tables(content: Mapping[str, Any]) -> Group:
-    """Examples, shape, mean and spread per channel after every step, then labels or targets.
+    """Return tables of the data: counts, shapes and channel statistics after every step, then labels or targets.
 
     Args:
         content: a report's content.

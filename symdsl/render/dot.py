@@ -42,7 +42,7 @@ OUTCOMES = {"laplace": "learned structure", "map": "trained, structure not learn
 
 
 def architecture_dot(graph: nx.DiGraph[str], result: Mapping[str, Any] | None) -> str:
-    """The network as the text of a Graphviz digraph.
+    """Return the drawing of a network as the text of a Graphviz digraph.
 
     Args:
         graph: the network.
@@ -68,7 +68,7 @@ def architecture_dot(graph: nx.DiGraph[str], result: Mapping[str, Any] | None) -
 
 
 def found_ranges(result: Mapping[str, Any] | None) -> dict[str, float]:
-    """The learned ranges of a result, by `average.generator`; none where nothing was learned."""
+    """Return the learned ranges of a result, by `average.generator`; none where nothing was learned."""
     entries = (result or {}).get("averages", ())
     return {f"{one['name']}.{key}": value for one in entries for key, value in one["ranges"].items()}
 

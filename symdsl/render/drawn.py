@@ -10,7 +10,7 @@ from symdsl.render import architecture
 
 
 class DrawnGraph(nx.DiGraph):  # type: ignore[misc, type-arg, unused-ignore]  # only some stubs know of parameters
-    """A `networkx.DiGraph` like any other, which a notebook shows as a picture while it still is a network."""
+    """A `networkx.DiGraph` that a notebook shows as a picture."""
 
     def _repr_svg_(self) -> str | None:
         return architecture(self, None, "svg").decode() if _is_network(self) else None

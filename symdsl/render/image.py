@@ -25,7 +25,7 @@ _PDF_DATE = re.compile(rb"(/CreationDate \(D:)\d{14}")
 
 
 def render(dot: str, format: str) -> bytes:
-    """Draws a digraph; the same text gives the same bytes on the same machine.
+    """Draw a Graphviz digraph; the same text gives the same bytes on the same machine.
 
     Args:
         dot: the text of a Graphviz graph.

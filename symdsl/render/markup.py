@@ -8,32 +8,32 @@ NOT_IN_XML = dict.fromkeys(range(32), "?") | {0xFFFE: "?", 0xFFFF: "?"} | dict.f
 
 
 def text(value: object) -> str:
-    """Any text as label text: what XML reserves is escaped, what it forbids is `?`, backslashes stay backslashes."""
+    """Escape text for a Graphviz label; characters that XML forbids become `?`."""
     return escape(str(value).translate(NOT_IN_XML)).replace("\\", "&#92;")
 
 
 def tag(name: str, *content: str, **attributes: object) -> str:
-    """An element with its attributes in the order given."""
+    """Return an element with its attributes in the order given."""
     written = "".join(f' {key}="{value}"' for key, value in attributes.items())
     return f"<{name}{written}>{''.join(content)}</{name}>"
 
 
 def font(content: str, **attributes: object) -> str:
-    """Content in another `face`, size (`point_size`) or `color`."""
+    """Return content in another `face`, size (`point_size`) or `color`."""
     return tag("font", content, **{key.replace("_", "-"): value for key, value in attributes.items()})
 
 
 def cell(*content: str, **attributes: object) -> str:
-    """One cell of a row; content is aligned left unless told."""
+    """Return a cell of a row; content is aligned left by default."""
     return tag("td", *content, **({"align": "left"} | attributes))
 
 
 def row(*cells: str) -> str:
-    """One row of a table."""
+    """Return a row of a table."""
     return tag("tr", *cells)
 
 
 def table(*table_rows: str, **attributes: object) -> str:
-    """A table without borders, spacing or padding unless told."""
+    """Return a table, by default without borders, spacing or padding."""
     plain = {"border": 0, "cellborder": 0, "cellspacing": 0, "cellpadding": 0}
     return tag("table", *table_rows, **(plain | attributes))

@@ -16,7 +16,7 @@ _COLUMNS = "display: flex; flex-wrap: wrap; gap: 2em; align-items: flex-start"
 
 
 def result_html(result: Mapping[str, Any], svg: str) -> str:
-    """The table of layers and the scores, with the picture beside them.
+    """Return the layer table and the scores of a result as HTML, with the picture beside them.
 
     Args:
         result: the parsed `result.json`.
@@ -34,7 +34,7 @@ def result_html(result: Mapping[str, Any], svg: str) -> str:
 
 
 def result_markdown(result: Mapping[str, Any]) -> str:
-    """The table of layers and the scores."""
+    """Return the layer table and the scores of a result as Markdown."""
     head = [title for title, _ in RESULT_COLUMNS]
     rule = ["---:" if side == "right" else "---" for _, side in RESULT_COLUMNS]
     rows = [cells for section in result_sections(result) for _, cells in _once(section)]

@@ -16,7 +16,7 @@ _RUNNERS_UP = 2
 
 
 def predictions_table(content: Mapping[str, Any]) -> Table:
-    """A row for each input: its class and the next two with their probabilities, or each target with its deviation.
+    """Return a table of predictions: the three likeliest classes of each input, or its targets with deviations.
 
     Args:
         content: `classes`, the names of classes or targets, and `predictions`: of each its `input`, and either its
@@ -34,7 +34,7 @@ def predictions_table(content: Mapping[str, Any]) -> Table:
 
 
 def predictions_csv(content: Mapping[str, Any]) -> bytes:
-    """The same with all probabilities, a line for each input below a line of titles."""
+    """Return all predictions as CSV, a line for each input below a header."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerows(_lines(content["predictions"], content["classes"]))

@@ -29,7 +29,7 @@ _OF_REGRESSION = frozenset({"RMSE", "R²"})
 
 
 def runs_table(runs: Sequence[Mapping[str, Any]]) -> Group:
-    """Status, spec, seed, test metrics, evidence per example and time of every run; below, what can be resumed.
+    """Return a table of runs: status, spec, seed, test metrics, evidence and time; below, which can be resumed.
 
     Args:
         runs: the contents of a list of runs; those of regression are left out where there is none.
@@ -67,7 +67,7 @@ def _if_known(text: Any, value: float | None) -> str:
 
 
 def time_text(seconds: float) -> str:
-    """Seconds as a person says them: `7.3 s`, `12 min 5 s`, `3 h 4 min`."""
+    """Return seconds as people write them: `7.3 s`, `12 min 5 s`, `3 h 4 min`."""
     if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)

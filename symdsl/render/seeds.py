@@ -34,7 +34,7 @@ _METRICS = {
 
 
 def seeds_table(content: Mapping[str, Any]) -> Group:
-    """Per layer and candidate how often it was chosen and its share over the seeds, the metrics, and what failed.
+    """Return a table over seeds: how often each candidate was chosen, its share, the metrics, and failures.
 
     Args:
         content: the parsed `seeds.json`; numbers that are null are shown as a dash.

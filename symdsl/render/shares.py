@@ -12,7 +12,7 @@ from symdsl.analysis.facts import Candidate, Layer
 
 @attrs.frozen
 class Row:
-    """One candidate as drawn.
+    """A candidate as the picture draws it.
 
     Attributes:
         name: the candidate's name.
@@ -34,7 +34,7 @@ class Row:
 
 
 def rows(layer: Layer, result: Mapping[str, Any] | None) -> tuple[Row, ...]:
-    """The candidates of a layer with what `result` says about them.
+    """Return the candidates of a layer with their numbers in `result`.
 
     Raises:
         ValueError: `result` does not know the layer, or not the same candidates.

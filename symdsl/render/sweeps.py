@@ -30,7 +30,7 @@ _STATES = {
 
 
 def sweep_table(rows: Sequence[Row], axes: Sequence[str]) -> Group:
-    """What was set, how many runs are finished, and the means over their seeds; below, what is not finished.
+    """Return what was set, how many runs are finished, and the means over their seeds; below, what is not finished.
 
     Args:
         rows: of the table of a sweep.

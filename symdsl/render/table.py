@@ -41,7 +41,7 @@ RESULT_COLUMNS = (
 
 
 def compile_table(graph: nx.DiGraph[str]) -> Group:
-    """Per layer and candidate: shapes, parameters, symmetry, curvature factors and cost; then the totals."""
+    """Return a table of candidates: shapes, parameters, symmetry, curvature factors and cost; then totals."""
     table = new_table(COMPILE_COLUMNS)
     for layer in layers(graph):
         add_section(table, _compiled(layer))
@@ -49,7 +49,7 @@ def compile_table(graph: nx.DiGraph[str]) -> Group:
 
 
 def result_table(result: Mapping[str, Any]) -> Group:
-    """Per layer and candidate what a run found: precision, norm, effective parameters, chosen type; then the scores.
+    """Return a table of a run's candidates: precision, norm, effective parameters, share; then the scores.
 
     Args:
         result: the parsed `result.json`; numbers that are null are shown as a dash.
@@ -61,12 +61,12 @@ def result_table(result: Mapping[str, Any]) -> Group:
 
 
 def result_sections(result: Mapping[str, Any]) -> list[list[Cells]]:
-    """The cells under `RESULT_COLUMNS`: one row per candidate, one section per layer."""
+    """Return the cells of the result table: one row per candidate, one section per layer."""
     return [[_learned(layer, candidate) for candidate in layer["candidates"]] for layer in result["layers"]]
 
 
 def size_text(size: int) -> str:
-    """A number of bytes in the largest binary unit that leaves at least one, e.g. `1.5 MiB`."""
+    """Return bytes in the largest binary unit that is at least one, e.g. `1.5 MiB`."""
     value, unit = float(size), "B"
     for larger in ("KiB", "MiB", "GiB", "TiB"):
         if value < 1024:
@@ -161,7 +161,7 @@ def _numbers(values: float | Sequence[float | None] | None) -> str:
 
 
 def score_lines(result: Mapping[str, Any]) -> list[str]:
-    """How well the network does, and what the run took."""
+    """Return lines with the metrics of a run and the time it took."""
     evidence = result["neg_log_evidence_per_example"]
     noise = [f"noise: standard deviation {number_text(result['noise_std'])}"] if "noise_std" in result else []
     return [
@@ -184,7 +184,7 @@ METRICS: dict[str, tuple[str, Callable[[float | None], str], str]] = {
 
 
 def metrics_text(metrics: Mapping[str, Any]) -> str:
-    """Those metrics that there are, with their names and units."""
+    """Return metrics with their names and units, as text."""
     shown = ((called, text(metrics[key]), unit) for key, (called, text, unit) in METRICS.items() if key in metrics)
     return ", ".join(f"{called} {value} {unit}".rstrip() for called, value, unit in shown)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def report_html(paths: Sequence[Path]) -> str:
-    """The page about the runs in some folders: of one run all there is to see, of several a comparison.
+    """Return a page about the runs in some folders: everything about one run, or a comparison of several.
 
     It holds its charts, pictures and scripts, at most 6 MB for a run of usual size, and fetches nothing.
 

@@ -68,7 +68,7 @@ class Chart:
     note: str = ""
 
     def content(self) -> dict[str, Any]:
-        """What the page's script draws."""
+        """The chart as values that the script of the page draws."""
         return {
             "data": [one.content for one in self.traces],
             "layout": self.layout | {"height": self.height},
@@ -77,17 +77,17 @@ class Chart:
 
 
 def on_dark(rgb: str) -> str:
-    """A colour that can be told from a dark page: itself, or one with white in it."""
+    """Return a colour that is legible on a dark page."""
     return rgb if lightness(rgb) >= 45 else mixed(rgb, "#ffffff", (45 - lightness(rgb)) / 75)
 
 
 def kind_pair(kind: str) -> Pair:
-    """The colours of a kind of path."""
+    """Return the colours of a kind on light and on dark pages."""
     return colour(kind), on_dark(colour(kind))
 
 
 def curves(title: str, axis: str, lines: Sequence[tuple[str, Pair, str, Sequence[Any], Sequence[Any]]]) -> Chart:
-    """Lines over epochs.
+    """Return a chart of lines over epochs.
 
     Args:
         title: of the chart.
@@ -105,13 +105,13 @@ def curves(title: str, axis: str, lines: Sequence[tuple[str, Pair, str, Sequence
 
 
 def series(records: Sequence[Mapping[str, Any]], key: str) -> tuple[list[int], list[float]]:
-    """Epochs and numbers of the records that have a number of this name."""
+    """Return the epochs and values of all records with a number of this name."""
     found = [(record["epoch"], record[key]) for record in records if record.get(key) is not None]
     return [epoch for epoch, _ in found], [value for _, value in found]
 
 
 def shares(run: Run) -> Iterator[Chart]:
-    """For each layer that has a choice its candidates' shares by evidence step, with marks where one was pruned."""
+    """Yield a chart for each layer with a choice: its candidates' shares by evidence step, pruning marked."""
     steps = [record for record in run.evidence_steps if record.get("shares")]
     for layer in run.layers if steps else ():
         if len(layer.candidates) > 1:
@@ -157,7 +157,7 @@ def _marks(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def precisions(run: Run) -> Iterator[Chart]:
-    """For each layer the prior precision of every parameter tensor by evidence step, on a log axis."""
+    """Yield a chart for each layer: the prior precisions of its tensors by evidence step, on a log axis."""
     steps = [record for record in run.evidence_steps if record.get("precisions")]
     for layer in run.layers if steps else ():
         yield _precisions(layer, steps)
@@ -187,7 +187,7 @@ def _decades(steps: Sequence[Mapping[str, Any]]) -> int:
 
 
 def confusion_chart(counts: NDArray[np.int64], names: Sequence[str]) -> Chart:
-    """How often each class, a row, was taken for each class; a cell's colour is its share of the row."""
+    """Return a chart of true classes (rows) against predicted ones; the colour is the share of the row."""
     import numpy as np
 
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
@@ -215,7 +215,7 @@ def confusion_chart(counts: NDArray[np.int64], names: Sequence[str]) -> Chart:
 
 
 def reliability_chart(found: Reliability) -> Chart:
-    """Accuracy against confidence, and below how many examples have each confidence."""
+    """Return a chart of accuracy against confidence, above the number of examples in each bin."""
     centres = [(number + 0.5) / BINS for number in range(BINS)]
     bar = {"type": "bar", "x": centres, "width": 1 / BINS}
     accuracy = [None if math.isnan(value) else value for value in found.accuracy.tolist()]
@@ -244,7 +244,7 @@ def reliability_chart(found: Reliability) -> Chart:
 
 
 def targets_chart(target: NDArray[Any], predicted: NDArray[Any]) -> Chart:
-    """Predicted against true targets of a regression, a colour for each of its targets."""
+    """Return a chart of predicted against true targets of a regression, a colour for each target."""
     step = -(-len(target) // MOST_POINTS) or 1
     low, high = float(min(target.min(), predicted.min())), float(max(target.max(), predicted.max()))
     traces = [
@@ -267,7 +267,7 @@ def targets_chart(target: NDArray[Any], predicted: NDArray[Any]) -> Chart:
 
 
 def time_chart(runs: Sequence[tuple[str, Mapping[str, float]]]) -> Chart:
-    """Seconds of each phase, a bar for each run, given by name and seconds by phase with `total`."""
+    """Return a chart of seconds by phase, a bar for each run."""
     phases = dict.fromkeys(phase for _, seconds in runs for phase in seconds if phase != "total")
     traces = [
         Trace(

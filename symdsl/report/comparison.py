@@ -37,7 +37,7 @@ class Group:
 
 
 def comparison(runs: Sequence[Run]) -> Page:
-    """A table of metrics, overlaid curves, and whether the runs agree on the types of the layers."""
+    """Return the content of a page about several runs: metrics, overlaid curves, agreement on layer types."""
     found = groups(runs)
     names = run_names(found)
     finished = [(names[run], run) for group in found for run in group.runs if run.result]
@@ -67,7 +67,7 @@ def _words(found: Sequence[Group]) -> str:
 
 
 def groups(runs: Sequence[Run]) -> list[Group]:
-    """The runs by what they have in common but for their seed, in the order of their first runs."""
+    """Group runs that differ in their seed alone, in the order of their first runs."""
     by_setup: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
         by_setup.setdefault((str((run.result or run.info).get("objective")), _without_seed(run.spec)), []).append(run)
@@ -97,7 +97,7 @@ def _distinct(setup: tuple[str, str], alike: Sequence[tuple[str, str]], name: st
 
 
 def run_names(found: Sequence[Group]) -> dict[Run, str]:
-    """A name for every run that no other has."""
+    """Return a unique name for every run."""
     plain = {
         run: f"{group.name}, seed {run.info['seed']}" if len(found) > 1 else f"seed {run.info['seed']}"
         for group in found

@@ -17,7 +17,7 @@ Cell = tuple[str, bool]
 
 @attrs.frozen
 class Table:
-    """A table.
+    """A table of a page.
 
     Attributes:
         heads: title and side of every column.
@@ -32,7 +32,7 @@ class Table:
 
 @attrs.frozen
 class Section:
-    """A part of a page.
+    """A section of a page.
 
     Attributes:
         title: of the part.
@@ -56,13 +56,13 @@ class Section:
 
     @property
     def filled(self) -> bool:
-        """Whether there is anything in it."""
+        """Whether the section has any content."""
         return bool(self.charts or self.tables or self.pictures or self.picture or self.spec)
 
 
 @attrs.frozen
 class Page:
-    """A page.
+    """A page with its title and sections.
 
     Attributes:
         title: what it is about.
@@ -78,7 +78,7 @@ class Page:
 
 
 def page(content: Page) -> str:
-    """The page as one HTML file.
+    """Return a page as one HTML file.
 
     Raises:
         RunError: the packages of the extra `report` are missing.

@@ -19,7 +19,7 @@ EVIDENCE = "neg_log_evidence_per_example"
 
 @attrs.frozen(eq=False)
 class Run:
-    """A run, finished or not.
+    """The content of a run folder, finished or not, that a report shows.
 
     Attributes:
         folder: its folder.
@@ -43,17 +43,17 @@ class Run:
 
     @property
     def evidence_steps(self) -> list[Mapping[str, Any]]:
-        """The records of the epochs that had an evidence step."""
+        """The records of the epochs with an evidence step."""
         return [record for record in self.records if record.get(EVIDENCE) is not None]
 
     @property
     def name(self) -> str:
-        """The name of its spec."""
+        """The name of the spec."""
         return str((self.result or self.info)["spec"])
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
-    """The runs in some folders, each once.
+    """Read the runs in some folders, each once.
 
     Raises:
         RunError: a folder holds no run, or a file is damaged.
@@ -62,7 +62,7 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
 
 
 def pruned_in(record: Mapping[str, Any]) -> list[str]:
-    """The candidates that an evidence step pruned, each as `layer.candidate`."""
+    """Return the candidates that an evidence step pruned, each as `layer.candidate`."""
     return list(record.get("pruned", []))
 
 

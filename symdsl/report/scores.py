@@ -32,7 +32,7 @@ class Reliability:
 
 
 def reliability(target: NDArray[Any], predicted: NDArray[Any], confidence: NDArray[Any]) -> Reliability:
-    """How well some confidences, each `[example]`, agree with how often the predictions are right."""
+    """Return accuracy against confidence in bins, for confidences and outcomes `[example]`."""
     import numpy as np
 
     bins = np.minimum((confidence * BINS).astype(int), BINS - 1)
@@ -44,14 +44,14 @@ def reliability(target: NDArray[Any], predicted: NDArray[Any], confidence: NDArr
 
 
 def confusion(target: NDArray[Any], predicted: NDArray[Any], classes: int) -> NDArray[np.int64]:
-    """How many examples of each class, a row, were taken for each class, a column."""
+    """Return a matrix of counts: true classes in rows, predicted classes in columns."""
     import numpy as np
 
     return np.bincount(target * classes + predicted, minlength=classes**2).reshape(classes, classes)
 
 
 def most_confused(counts: NDArray[np.int64], most: int) -> list[tuple[int, int, int]]:
-    """True class, predicted class and number of examples of the pairs that were confused most often."""
+    """Return the pairs of classes that were confused most often: true class, predicted class, count."""
     import numpy as np
 
     wrong = counts.copy()

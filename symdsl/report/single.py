@@ -36,7 +36,7 @@ TILES = (
 
 
 def value_at(result: Mapping[str, Any], path: Sequence[str]) -> Any:
-    """What stands in a result at a path of keys; None where nothing does."""
+    """Return the value at a path of keys in a result, or None."""
     value: Any = result
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
@@ -44,7 +44,7 @@ def value_at(result: Mapping[str, Any], path: Sequence[str]) -> Any:
 
 
 def single(run: Run) -> Page:
-    """All there is to see of a run; of one that is not finished, what there is so far."""
+    """Return the content of a page about one run, finished or not."""
     from symdsl.highlight import classes_html
 
     sections = [
@@ -112,7 +112,7 @@ def _layer_tables(run: Run) -> list[Table]:
 
 
 def picture_uri(run: Run) -> str:
-    """The picture of what a run learned, as an address that holds it; empty where there is none."""
+    """Return the picture of a run as a data URI, or nothing if there is none."""
     return f"data:image/svg+xml;base64,{_base64(run.picture.encode())}" if run.picture else ""
 
 

@@ -36,7 +36,7 @@ TENSORS = ("checkpoint.safetensors", "checkpoint.previous.safetensors")
 
 @attrs.frozen
 class Checkpoint:
-    """A state and tensors that belong together, and the names of the files they were read from."""
+    """A state and its tensors, and the names of the files they were read from."""
 
     state_name: str
     tensors_name: str
@@ -45,7 +45,7 @@ class Checkpoint:
 
 
 def save(folder: Path, state: Mapping[str, Any], tensors: bytes) -> None:
-    """Replaces the checkpoint of a folder and keeps the previous one.
+    """Replace the checkpoint of a folder, and keep the previous one.
 
     The newest whole pair is moved to `previous` before the new files take their names, so an error or a crash at any
     moment leaves a checkpoint that `load` finds.
@@ -67,7 +67,7 @@ def save(folder: Path, state: Mapping[str, Any], tensors: bytes) -> None:
 
 
 def load(folder: Path) -> tuple[dict[str, Any], bytes]:
-    """The state and the tensors of the newest whole checkpoint of a folder.
+    """Read the newest complete checkpoint of a folder.
 
     Raises:
         RunError: there is none, or every one is damaged.
@@ -81,7 +81,7 @@ def load(folder: Path) -> tuple[dict[str, Any], bytes]:
 
 
 def newest_is_damaged(folder: Path) -> bool:
-    """Whether the newest checkpoint of a folder is there, but not whole.
+    """Return whether the newest checkpoint of a folder exists but is incomplete.
 
     A state takes its name after its tensors and gives it up before them, so no crash leaves one without them.
     """

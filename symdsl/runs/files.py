@@ -18,7 +18,7 @@ SCHEMA = 1
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Writes a file whole or not at all: readers see the old content or the new, never a part. Its mode is kept.
+    """Write a file atomically: readers see its old content or its new content. Its mode is kept.
 
     Raises:
         RunError: it cannot be written; what stood there before still does.
@@ -33,17 +33,17 @@ def write_atomic(path: Path, content: bytes) -> None:
 
 
 def draft(path: Path) -> Path:
-    """Where the new content of a file is written before it takes the file's name."""
+    """Return the path of the temporary file in which a file's new content is written."""
     return path.with_name(f".{path.name}.tmp")
 
 
 def is_draft(name: str) -> bool:
-    """Whether a file's name is one that `draft` gives."""
+    """Return whether a file is such a temporary file."""
     return name.startswith(".") and name.endswith(".tmp")
 
 
 def write_through(path: Path, content: bytes) -> None:
-    """Writes a file and waits until it is on the disk."""
+    """Write a file, and wait until it is on the disk."""
     with path.open("wb") as file:
         file.write(content)
         file.flush()
@@ -51,7 +51,7 @@ def write_through(path: Path, content: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes renames in a folder outlast a loss of power."""
+    """Wait until the renames in a folder are on the disk."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -61,7 +61,7 @@ def sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def names_the_file(path: Path, failure: str = "cannot be written") -> Iterator[None]:
-    """Turns an error of the operating system into a `RunError` that names the file, in one line."""
+    """Turn an error of the operating system into a `RunError` that names the file."""
     try:
         yield
     except OSError as error:
@@ -70,7 +70,7 @@ def names_the_file(path: Path, failure: str = "cannot be written") -> Iterator[N
 
 @contextlib.contextmanager
 def removed_on_error(*paths: Path) -> Iterator[None]:
-    """Removes files where the block fails for any reason."""
+    """Remove files if the block fails."""
     try:
         yield
     except BaseException:
@@ -81,7 +81,7 @@ def removed_on_error(*paths: Path) -> Iterator[None]:
 
 
 def read(path: Path) -> bytes:
-    """The content of a file.
+    """Return the content of a file.
 
     Raises:
         RunError: it is missing or cannot be read.
@@ -91,7 +91,7 @@ def read(path: Path) -> bytes:
 
 
 def read_if_there(path: Path) -> bytes | None:
-    """The content of a file, or None where there is none.
+    """Return the content of a file, or None if it does not exist.
 
     Raises:
         RunError: it cannot be read.
@@ -100,12 +100,12 @@ def read_if_there(path: Path) -> bytes | None:
 
 
 def checksum(content: bytes) -> str:
-    """SHA-256 of some bytes, in hex."""
+    """Return the SHA-256 of some bytes, in hex."""
     return hashlib.sha256(content).hexdigest()
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The JSON object of this version's schema that a file holds.
+    """Return the JSON object in a file, which must have this version's schema.
 
     Raises:
         RunError: the file is missing or damaged, or another version wrote it.
@@ -119,7 +119,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def parsed(content: bytes) -> dict[str, Any] | None:
-    """The JSON object in some bytes, or None where there is none."""
+    """Return the JSON object in some bytes, or None if they hold none."""
     try:
         document = json.loads(content)
     except ValueError:
@@ -128,7 +128,7 @@ def parsed(content: bytes) -> dict[str, Any] | None:
 
 
 def finite(value: Any) -> Any:
-    """The same value with every number that JSON cannot hold (NaN, infinities) replaced by None."""
+    """Return a value with every number that JSON cannot hold (NaN, infinities) replaced by None."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -139,7 +139,7 @@ def finite(value: Any) -> Any:
 
 
 def epoch_of(record: Mapping[str, Any]) -> int:
-    """The epoch a record is of.
+    """Return the epoch of a record.
 
     Raises:
         ValueError: it has none.

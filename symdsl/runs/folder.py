@@ -46,7 +46,7 @@ ENDINGS: dict[Status, str] = {
 
 
 def default_folder(spec_name: str, now: datetime, digest: str) -> Path:
-    """`runs/<spec>/<UTC time>-<short hash>`, for a spec's name, a time with a zone and a hex digest.
+    """Return `runs/<spec>/<UTC time>-<short hash>` for a spec, a time with a zone and a hex digest.
 
     Raises:
         ValueError: `now` has no time zone.
@@ -56,7 +56,7 @@ def default_folder(spec_name: str, now: datetime, digest: str) -> Path:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the packages a result may depend on; packages that are not installed are left out."""
+    """Return the versions of Python and of installed packages that a result may depend on."""
     from importlib import metadata  # takes a moment, and only runs that begin ask for it
 
     found = {"python": platform.python_version()}
@@ -84,7 +84,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> Self:
-        """Makes and locks the folder of a new run, parents included.
+        """Make and lock the folder of a new run.
 
         Raises:
             RunError: the path is a file, cannot be written, holds another run or other files, or is in use.
@@ -100,7 +100,7 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: str | os.PathLike[str]) -> Self:
-        """Locks the folder of a run that did not finish, or that has lost its result, weights, graph or spec since.
+        """Lock the folder of a run that is unfinished, or that has lost one of its files.
 
         Raises:
             RunError: the path is not a run folder, its run is finished, or it is in use.
@@ -114,7 +114,7 @@ class RunFolder:
 
     @classmethod
     def view(cls, path: str | os.PathLike[str]) -> Self:
-        """Opens the folder of any run for reading.
+        """Open the folder of any run for reading.
 
         Raises:
             RunError: the path is not a run folder.
@@ -142,13 +142,13 @@ class RunFolder:
         self.close()
 
     def close(self) -> None:
-        """Gives the lock back; closing twice is fine."""
+        """Release the lock; closing twice does no harm."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     def write_bytes(self, name: str, content: bytes) -> None:
-        """Writes one file of the folder whole or not at all.
+        """Write one file of the folder atomically.
 
         Raises:
             RunError: it cannot be written; what stood there before still does.
@@ -164,7 +164,7 @@ class RunFolder:
         self.write_text(name, json.dumps(finite(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
     def seal(self, *names: str) -> None:
-        """Records the checksums of files of the folder in `run.json`.
+        """Record the checksums of files in `run.json`.
 
         Raises:
             RunError: a file is missing, or `run.json` cannot be written.
@@ -174,11 +174,11 @@ class RunFolder:
         self.write_json(RUN, info | {"sha256": _sums(info) | sums})
 
     def is_as_sealed(self, name: str, content: bytes) -> bool:
-        """Whether a file of the folder held this content when its checksum was recorded."""
+        """Return whether a file had this content when its checksum was recorded."""
         return _sums(self.read_info()).get(name) == checksum(content)
 
     def damaged(self) -> list[str]:
-        """Names of the files that are there, but not as they were when their checksums were recorded."""
+        """Return the names of files that have changed since their checksums were recorded."""
         sums, found = _sums(self.read_info()), []
         for name, expected in sums.items():
             content = read_if_there(self.path / name)
@@ -187,11 +187,11 @@ class RunFolder:
         return found
 
     def missing(self) -> list[str]:
-        """Names of the files whose checksums were recorded, but that are not there."""
+        """Return the names of files that have vanished since their checksums were recorded."""
         return [name for name in _sums(self.read_info()) if not (self.path / name).exists()]
 
     def refuse_damaged(self, *names: str) -> None:
-        """Compares files with their checksums, all of them if none is named.
+        """Raise an error if files, by default all, do not match their checksums.
 
         Raises:
             RunError: one of them is damaged.
@@ -203,7 +203,7 @@ class RunFolder:
             raise RunError(f"{self.path / name}: damaged or edited, its checksum is not that in {RUN}; {advice}")
 
     def new_run_advice(self) -> str:
-        """How another spec can be trained from what this run has learned."""
+        """Return advice on how to train another spec from what this run has learned."""
         return f"`symdsl search SPEC --from {self.path}` starts a new run from its weights"
 
     def _lost(self) -> bool:
@@ -215,7 +215,7 @@ class RunFolder:
         return bool(self.damaged() or self.missing())
 
     def read_text(self, name: str) -> str:
-        """The text of one file of the folder.
+        """Return the text of a file in the folder.
 
         Raises:
             RunError: it is missing, cannot be read, or is not UTF-8.
@@ -240,7 +240,7 @@ class RunFolder:
         weights_from: str | None = None,
         preprocessing: Mapping[str, Any] | None = None,
     ) -> None:
-        """Writes `run.json` of a run that starts now.
+        """Write `run.json` for a run that starts now.
 
         Args:
             spec: name of the spec.
@@ -274,7 +274,7 @@ class RunFolder:
         self.write_json(RUN, {"schema": SCHEMA, "status": "running", **told, **times, "versions": versions()})
 
     def set_status(self, status: Status, now: datetime, reason: str | None = None) -> None:
-        """Updates `run.json`: how far the run has come, and the reason where it failed.
+        """Update the status in `run.json`, and the reason if the run failed.
 
         Raises:
             RunError: it cannot be read or written.
@@ -282,7 +282,7 @@ class RunFolder:
         self.write_json(RUN, self.read_info() | {"status": status, "updated": _stamp(now), "reason": reason})
 
     def read_info(self) -> dict[str, Any]:
-        """What `run.json` holds.
+        """Return the content of `run.json`.
 
         Raises:
             RunError: it is missing, damaged or of another version.
@@ -293,23 +293,23 @@ class RunFolder:
 
     @property
     def present_status(self) -> Status:
-        """As `status`, but `interrupted` where the process died without a word."""
+        """The status, but `interrupted` if the process of a running run has died."""
         status = self.status
         return "interrupted" if status == "running" and not in_use(self.path) else status
 
     @property
     def resumable(self) -> bool:
-        """Whether the run did not finish, is not going on, and left a checkpoint to go on from."""
+        """Whether the run is unfinished, not running, and has a checkpoint."""
         return self.present_status in ("interrupted", "failed") and not in_use(self.path) and has_checkpoint(self.path)
 
     @property
     def status(self) -> Status:
-        """How far the run has come; `running` also where its process died without a word."""
+        """The status in `run.json`; `running` also if the process has died without changing it."""
         status: Status = self.read_info()["status"]
         return status
 
     def read_result(self) -> dict[str, Any]:
-        """What `result.json` holds.
+        """Return the content of `result.json`.
 
         Raises:
             RunError: it is missing, damaged or of another version.
@@ -322,7 +322,7 @@ class RunFolder:
         return result
 
     def read_graph(self) -> nx.DiGraph[str]:
-        """The network that the run has learned, with its data, see `symdsl.graph.build`.
+        """Return the learned network with its data, as `symdsl.graph.build` does.
 
         Raises:
             RunError: `graph.json` is missing or damaged.
@@ -343,7 +343,7 @@ class RunFolder:
         return f"the run {ENDINGS[info['status']]}{reason}; {_way_on(self.path)}"
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
-        """Adds the line of one epoch to `metrics.jsonl`; numbers that are not finite become null.
+        """Append the line of one epoch to `metrics.jsonl`; numbers that are not finite become null.
 
         Raises:
             RunError: it cannot be written; the earlier lines still stand.
@@ -352,7 +352,7 @@ class RunFolder:
         metrics.append(self._writable / METRICS, record)
 
     def read_metrics(self) -> list[dict[str, Any]]:
-        """The records of `metrics.jsonl`, one per epoch; none before the first. A torn last line is left out.
+        """Return the records of `metrics.jsonl`, one per epoch, without a torn last line.
 
         Raises:
             RunError: a line that was written whole is damaged.
@@ -360,7 +360,7 @@ class RunFolder:
         return metrics.lines(self.path / METRICS)
 
     def truncate_metrics(self, epoch: int) -> None:
-        """Drops the lines after an epoch (the checkpoint's), so that a resumed run writes them anew.
+        """Remove the lines after an epoch, so that a resumed run writes them anew.
 
         Raises:
             RunError: the file is damaged or cannot be written.
@@ -368,7 +368,7 @@ class RunFolder:
         metrics.truncate(self._writable / METRICS, epoch)
 
     def lost_metrics(self, epoch: int) -> list[int]:
-        """The epochs up to this one of which `metrics.jsonl` has no line.
+        """Return the epochs up to this one that are missing in `metrics.jsonl`.
 
         Raises:
             RunError: the file is damaged.
@@ -377,7 +377,7 @@ class RunFolder:
         return [one for one in range(1, epoch + 1) if one not in there]
 
     def save_checkpoint(self, state: Mapping[str, Any], tensors: bytes) -> None:
-        """Replaces the checkpoint and keeps the previous one; no error or crash leaves the folder without one.
+        """Replace the checkpoint and keep the previous one; no crash leaves the folder without one.
 
         Args:
             state: what JSON can hold, with the integer `epoch`; numbers that are not finite become null.
@@ -390,7 +390,7 @@ class RunFolder:
         checkpoint.save(self._writable, state, tensors)
 
     def load_checkpoint(self) -> tuple[dict[str, Any], bytes]:
-        """The state and the tensors of the newest whole checkpoint.
+        """Return the state and the tensors of the newest complete checkpoint.
 
         Raises:
             RunError: there is none, or every one is damaged.
@@ -398,7 +398,7 @@ class RunFolder:
         return checkpoint.load(self.path)
 
     def lacks_newest_checkpoint(self) -> bool:
-        """Whether the newest checkpoint is damaged, so that `load_checkpoint` gives the one before."""
+        """Return whether the newest checkpoint is damaged, so that the previous one is loaded."""
         return checkpoint.newest_is_damaged(self.path)
 
     @property
@@ -448,12 +448,12 @@ def _way_on(folder: Path) -> str:
 
 
 def has_checkpoint(folder: Path) -> bool:
-    """Whether a run left a checkpoint, whole or not."""
+    """Return whether a folder has a checkpoint, complete or not."""
     return any((folder / name).exists() for name in checkpoint.STATES)
 
 
 def locked(folder: Path) -> IO[bytes]:
-    """The open lock file: the operating system gives the lock back when the process ends, however it ends."""
+    """Open and lock a lock file; the operating system releases it when the process ends."""
     import fcntl
 
     with names_the_file(folder):
@@ -469,7 +469,7 @@ def locked(folder: Path) -> IO[bytes]:
 
 
 def in_use(folder: Path) -> bool:
-    """Whether a live run holds the lock."""
+    """Return whether a live run holds the lock."""
     import fcntl
 
     try:

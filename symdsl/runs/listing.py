@@ -17,7 +17,7 @@ from symdsl.runs.schema import Status
 
 @attrs.frozen
 class Listed:
-    """One run in a list; what is not known is None.
+    """One run in a list, with None for what is not known.
 
     Attributes:
         folder: its folder.
@@ -56,12 +56,12 @@ class Listed:
     wall_s: float | None = None
 
     def content(self) -> dict[str, Any]:
-        """Everything as values that JSON can hold."""
+        """Return all fields as values that JSON can hold."""
         return attrs.asdict(self) | {"folder": str(self.folder)}
 
 
 def listed(root: Path) -> list[Listed]:
-    """The runs in and below a folder, the latest first; those that cannot be read come last.
+    """Return the runs in and below a folder, the latest first; those that cannot be read come last.
 
     Raises:
         RunError: there is no such folder, or it cannot be read.

@@ -14,7 +14,7 @@ from symdsl.runs.files import epoch_of, finite, names_the_file, parsed, read_if_
 
 
 def append(path: Path, metrics: Mapping[str, Any]) -> None:
-    """Adds the line of one epoch; numbers that are not finite become null.
+    """Append the line of one epoch; numbers that are not finite become null.
 
     Raises:
         RunError: it cannot be written; the earlier lines still stand.
@@ -33,7 +33,7 @@ def append(path: Path, metrics: Mapping[str, Any]) -> None:
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
-    """One record per epoch; none where the file is not there. A last line torn by a crash is left out.
+    """Return one record per epoch, without a torn last line; none if there is no file.
 
     Raises:
         RunError: a line that was written whole is damaged.
@@ -43,7 +43,7 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 
 def truncate(path: Path, epoch: int) -> None:
-    """Drops the lines after an epoch.
+    """Remove the lines after an epoch.
 
     Raises:
         RunError: the file is damaged or cannot be written.

@@ -20,7 +20,7 @@ FILE = "predictions.safetensors"
 
 @attrs.frozen(eq=False)
 class Predictions:
-    """Targets and predictions of the test examples, and pictures of the worst mistakes.
+    """Targets and predictions of all test examples, and pictures of the worst mistakes.
 
     They take at most 24 bytes per example for classes and 64 for regression, whatever the size of the images.
 
@@ -44,7 +44,7 @@ class Predictions:
     images: NDArray[np.uint8]
 
     def to_bytes(self) -> bytes:
-        """The content of a safetensors file, which `read` reads."""
+        """Return the content of a safetensors file that `read` reads."""
         from safetensors.numpy import save
 
         arrays = {"target": self.target, "predicted": self.predicted, "worst": self.worst, "images": self.images}
@@ -54,7 +54,7 @@ class Predictions:
 
 
 def read(folder: Path) -> Predictions | None:
-    """The predictions a run folder holds; None where the run has not come that far.
+    """Return the predictions in a run folder, or None if the run has not got so far.
 
     Raises:
         RunError: the file is damaged.

@@ -26,7 +26,7 @@ CANDIDATE_KEYS = ("kind", "parameters", "precision", "weight_norm_sq", "effectiv
 
 
 def check_status(path: Path, info: Mapping[str, Any]) -> None:
-    """Checks what `run.json` says of how far the run has come.
+    """Check the status in the content of `run.json`.
 
     Raises:
         RunError: it is none of the four states.
@@ -35,7 +35,7 @@ def check_status(path: Path, info: Mapping[str, Any]) -> None:
 
 
 def check_result(path: Path, result: Mapping[str, Any]) -> None:
-    """Checks that the content of `result.json` has every key of its schema.
+    """Check that the content of `result.json` has every key of its schema.
 
     Raises:
         RunError: one is missing, or has another type.

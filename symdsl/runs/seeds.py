@@ -19,7 +19,7 @@ TABLE, PICTURE = "seeds.txt", "architecture.svg"
 
 @attrs.frozen
 class Seed:
-    """One seed, and what became of its run.
+    """One seed and the status of its run.
 
     Attributes:
         seed: its number.
@@ -33,7 +33,7 @@ class Seed:
 
     @property
     def folder(self) -> str:
-        """Name of its run folder."""
+        """The name of its run folder."""
         return f"seed-{self.seed}"
 
     def noted(self, status: State, reason: str | None) -> Seed:
@@ -42,7 +42,7 @@ class Seed:
 
 
 class SeedsFolder(SeveralFolder[Seed]):
-    """A folder with a run folder for every seed.
+    """A folder with one run folder for each seed.
 
     Opened by `create`, `resume` or `view`.
     """
@@ -56,7 +56,7 @@ class SeedsFolder(SeveralFolder[Seed]):
 
     @classmethod
     def create(cls, path: Path, spec: str, text: str, objective: str, seeds: Sequence[int]) -> Self:
-        """Makes and locks the folder of a new search.
+        """Make and lock the folder of a new search with several seeds.
 
         Args:
             path: the folder, new or empty.
@@ -77,7 +77,7 @@ class SeedsFolder(SeveralFolder[Seed]):
 
     @classmethod
     def resume(cls, path: Path, text: str, objective: str, seeds: Sequence[int]) -> Self:
-        """Locks the folder of a search that goes on, possibly with more seeds.
+        """Lock the folder of a search that continues, possibly with more seeds.
 
         Raises:
             RunError: it is no such folder, in use, or of another spec or objective.
@@ -94,7 +94,7 @@ class SeedsFolder(SeveralFolder[Seed]):
 
     @classmethod
     def view(cls, path: Path) -> Self:
-        """Opens a folder for reading.
+        """Open a folder for reading.
 
         Raises:
             RunError: it holds no seeds, or its `seeds.json` is damaged.
@@ -109,11 +109,11 @@ class SeedsFolder(SeveralFolder[Seed]):
 
     @property
     def spec(self) -> str:
-        """Name of the spec."""
+        """The name of the spec."""
         return str(self._head["spec"])
 
     def read_spec(self) -> str:
-        """The text of the spec that all seeds run, but for the seed.
+        """Return the text of the spec that all seeds share.
 
         Raises:
             RunError: it is missing, or not as it was when the search began.
@@ -124,7 +124,7 @@ class SeedsFolder(SeveralFolder[Seed]):
         return content.decode(errors="replace")
 
     def content(self) -> dict[str, Any]:
-        """What `seeds.json` holds: the seeds with the present state of their runs, and a summary of the finished ones.
+        """Return the content of `seeds.json`: the seeds with their status, and a summary of the finished ones.
 
         Raises:
             RunError: a file of a run is damaged.

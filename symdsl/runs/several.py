@@ -75,7 +75,7 @@ class SeveralFolder(ABC, Generic[Kept]):
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """What the list holds: the runs in their present states, and what else is known of them.
+        """Return what the list holds: the runs in their present states, and what else is known of them.
 
         Raises:
             RunError: a file of a run is damaged.
@@ -83,12 +83,12 @@ class SeveralFolder(ABC, Generic[Kept]):
 
     @classmethod
     def is_one(cls, path: Path) -> bool:
-        """Whether a folder is of this kind."""
+        """Return whether a folder is of this kind."""
         return (path / cls.LIST).is_file()
 
     @classmethod
     def read_list(cls, path: Path) -> dict[str, Any]:
-        """What the list of a folder holds.
+        """Return what the list of a folder holds.
 
         Raises:
             RunError: there is none, or it is damaged.
@@ -124,19 +124,19 @@ class SeveralFolder(ABC, Generic[Kept]):
             self._lock = None
 
     def run(self, one: Kept) -> Path:
-        """The run folder of one run."""
+        """Return the run folder of one run."""
         return self.path / one.folder
 
     def has_begun(self, one: Kept) -> bool:
-        """Whether its folder holds a run."""
+        """Return whether its folder holds a run."""
         return (self.run(one) / RUN).is_file()
 
     def begun(self) -> list[Path]:
-        """The run folders that hold a run."""
+        """Return the run folders that hold a run."""
         return [self.run(one) for one in self.runs if self.has_begun(one)]
 
     def finished(self) -> list[Kept]:
-        """The runs that are finished."""
+        """Return the runs that are finished."""
         return [one for one in self.runs if self.present(one).status == "finished"]
 
     def note(self, folder: str, status: Status, reason: str | None = None) -> None:
@@ -157,14 +157,14 @@ class SeveralFolder(ABC, Generic[Kept]):
         write_atomic(self.path / self.LIST, f"{text}\n".encode())
 
     def present(self, one: Kept) -> Kept:
-        """The run as its folder describes it; what is no longer going on but says so was cut off."""
+        """Return the run as its folder describes it; what is no longer going on but says so was cut off."""
         if not self.has_begun(one):
             return one
         run = RunFolder.view(self.run(one))
         return one.noted(run.present_status, run.read_info().get("reason"))
 
     def results(self) -> Iterator[tuple[Kept, Mapping[str, Any] | None]]:
-        """Every run in its present state, with the content of `result.json` where it is finished.
+        """Return every run in its present state, with the content of `result.json` where it is finished.
 
         Raises:
             RunError: a file of a run is damaged.

@@ -18,7 +18,7 @@ _METRICS = (
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:
-    """A summary of results, the contents of as many `result.json`.
+    """Summarise several results: how often each type was chosen, means and spreads.
 
     Returns:
         `finished`: how many there are. `metrics`: by name, such as `test.accuracy`, `mean`, `spread` (the standard
@@ -37,7 +37,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
 
 
 def moments(values: Sequence[float]) -> dict[str, float | None]:
-    """Mean, standard deviation between the values (n - 1), least and largest."""
+    """Return mean, standard deviation between the values (n - 1), minimum and maximum."""
     return {
         "mean": statistics.fmean(values),
         "spread": statistics.stdev(values) if len(values) > 1 else None,

@@ -125,7 +125,7 @@ class SweepFolder(SeveralFolder[SweepRun]):
         return cls(path, points, found, lock=None)
 
     def content(self) -> dict[str, Any]:
-        """What `sweep.json` holds: the points, and the runs in their present states."""
+        """Return what `sweep.json` holds: the points, and the runs in their present states."""
         present = [attrs.asdict(self.present(one)) for one in self.runs]
         return {"schema": SCHEMA, "points": [attrs.asdict(one) for one in self.points], "runs": present}
 
@@ -161,7 +161,7 @@ class SweepFolder(SeveralFolder[SweepRun]):
         return list(dict.fromkeys(key for point in self.points for key in point.settings))
 
     def csv(self) -> bytes:
-        """The rows as text with commas; figures that no run has are left out."""
+        """Return the rows as text with commas; figures that no run has are left out."""
         rows = self.rows()
         kept = [name for name in _names(rows) if not _is_figure(name) or any(row[name] is not None for row in rows)]
         text = io.StringIO()
