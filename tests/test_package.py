@@ -41,7 +41,7 @@ def test_importing_the_package_loads_nothing_heavy(tmp_path: Path) -> None:
 
 def test_every_file_that_names_the_version_names_this_one() -> None:
     assert json.loads((ROOT / "editors/vscode/package.json").read_text())["version"] == symdsl.__version__
-    assert re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0] == symdsl.__version__
+    assert re.findall(r"^## (\d\S+)", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)[0] == symdsl.__version__
 
 
 def test_the_citation_names_the_paper_and_the_licence() -> None:
