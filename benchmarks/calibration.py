@@ -1,8 +1,8 @@
 """How good the probabilities of shipped specs are: the network's own, and averaged over its last layer's posterior.
 
-    python benchmarks/calibration.py [SPEC ...] [--seeds 3] [--out FOLDER] [--set K=V ...]
+    python benchmarks/calibration.py [SPEC ...] [--seeds 21 22 23] [--out FOLDER] [--set K=V ...]
 
-Every spec is searched with several seeds, counted up from its own, unless its folder in FOLDER holds the finished run.
+Every spec is searched with several seeds, unless its folder in FOLDER holds the finished run.
 A row for each spec has the means over seeds on test data: accuracy, mean negative log-likelihood in nats and expected
 calibration error (15 bins) of the network itself, of the predictive of the Laplace approximation as it is (temperature
 1), and of the one that `symdsl predict` uses, whose temperature, in the last column, the training examples choose.
@@ -22,16 +22,13 @@ import symdsl
 from symdsl import data
 from symdsl.predictive import Predicted
 from symdsl.runner.loading import Run
-from symdsl.runner.metrics import calibration_error
 
 SPECS = sorted((Path(__file__).parents[1] / "specs").glob("*.sym"))
 WAYS = ("network", "temperature 1", "calibrated")
 
 
-def run_of(path: Path, settings: dict[str, str], number: int, out: Path) -> Run:
-    """The finished run of a spec with its own seed, or the `number`-th after it."""
-    spec = symdsl.load(path, settings)
-    seed = spec.facts.search.seed + number
+def run_of(path: Path, settings: dict[str, str], seed: int, out: Path) -> Run:
+    """The finished run of a spec."""
     folder = out / path.stem / str(seed)
     if not (folder / "result.json").exists():
         symdsl.search(symdsl.load(path, settings | {"search.seed": str(seed)}), out=folder)
@@ -48,9 +45,9 @@ def measured(run: Run) -> dict[str, tuple[float, float, float]]:
 
 def figures(found: Predicted, labels: Tensor) -> tuple[float, float, float]:
     assert found.probabilities is not None, "it is a classification"
-    probabilities = found.probabilities.cpu()
-    accuracy = float((probabilities.argmax(1) == labels).double().mean())
-    return accuracy, found.nll(labels.to(found.probabilities.device)), calibration_error(probabilities.log(), labels)
+    targets = labels.to(found.probabilities.device)
+    accuracy = float((found.probabilities.argmax(1) == targets).double().mean())
+    return accuracy, found.nll(targets), found.calibration_error(targets)
 
 
 def rows(spec: Path, runs: list[Run]) -> Iterator[str]:
@@ -71,7 +68,7 @@ def line(title: str, found: dict[str, tuple[float, ...]], temperature: str) -> s
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("specs", type=Path, nargs="*", default=SPECS, metavar="SPEC")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23])
     parser.add_argument("--out", type=Path, default=Path("runs/calibration"))
     parser.add_argument("--set", dest="settings", action="append", default=[], metavar="K=V")
     asked = parser.parse_args()
@@ -79,9 +76,8 @@ def main() -> None:
     print("| spec | " + " | ".join(f"{way}: accuracy | NLL | ECE" for way in WAYS) + " | temperature |")
     print("|---" * (2 + 3 * len(WAYS)) + "|")
     for spec in asked.specs:
-        runs = [run_of(spec, settings, number, asked.out) for number in range(asked.seeds)]
-        if runs[0].model.data.task == "classification":
-            for row in rows(spec, runs):
+        if symdsl.load(spec, settings).facts.data.task == "classification":
+            for row in rows(spec, [run_of(spec, settings, seed, asked.out) for seed in asked.seeds]):
                 print(row, flush=True)
 
 

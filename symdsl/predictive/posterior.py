@@ -9,7 +9,7 @@ follows for every example from its own derivatives, the predictive of a generali
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import attrs
 import torch
@@ -26,6 +26,9 @@ DRAWS = 512
 
 TEMPERATURES = (0.0, *(2.0**-step for step in range(10, -1, -1)))
 """What the covariance may be multiplied by: nothing, 1/1024, ..., 1."""
+
+BINS = 15
+"""Equal bins of confidence of the calibration error."""
 
 MOST_LEFT_OUT = 1000
 """Training examples that are left out, one after the other, to choose a temperature."""
@@ -117,6 +120,18 @@ class Predicted:
         indicators = nn.functional.one_hot(targets, self.probabilities.shape[1])
         return float((self.probabilities - indicators).square().sum(1).mean())
 
+    def calibration_error(self, targets: Tensor) -> float:
+        """Expected calibration error: |accuracy - confidence| in each bin of confidence, weighted by the bins' sizes.
+
+        Guo et al. 2017, eq. 3.
+        """
+        assert self.probabilities is not None, "it is a classification"
+        confidence, predicted = self.probabilities.double().max(1)
+        right = (predicted == targets).double()
+        bins = (confidence * BINS).long().clamp(max=BINS - 1)
+        gaps = confidence.new_zeros(BINS).index_add_(0, bins, right - confidence)
+        return float(gaps.abs().sum() / len(targets))
+
 
 @attrs.frozen(eq=False)
 class Posterior:
@@ -163,8 +178,8 @@ class Posterior:
     def tempered(self, net: Network, examples: Examples) -> Posterior:
         """The same posterior at the temperature that predicts every training example best from all the others.
 
-        Probabilities are judged by their Brier score, which is bounded, so that a few examples for which the step
-        below goes too far do not decide; a regression by its likelihood.
+        Probabilities are judged by their likelihood, their Brier score and their calibration error, a regression by its
+        likelihood; the lowest of the temperatures that these choose is taken.
 
         Leaving an example out is one Newton step of the linearised network: with V the covariance of its outputs,
         Lambda the Hessian and l the gradient of its loss in them, its outputs without it have the covariance
@@ -178,9 +193,15 @@ class Posterior:
         left_out = examples.batch(some, net.device)
         mean, covariance = attrs.evolve(self, temperature=1.0).outputs(net, left_out.x)
         mean, covariance = _without_itself(mean, covariance, left_out.y, self.likelihood, self.noise)
-        score = Predicted.brier if isinstance(self.likelihood, Categorical) else Predicted.nll
-        scores = [score(self.predictive(mean, t * covariance), left_out.y) for t in TEMPERATURES]
-        return attrs.evolve(self, temperature=TEMPERATURES[scores.index(min(scores))])
+        found = [self.predictive(mean, t * covariance) for t in TEMPERATURES]
+        by_score = ([score(one, left_out.y) for one in found] for score in self._scores)
+        return attrs.evolve(self, temperature=min(TEMPERATURES[one.index(min(one))] for one in by_score))
+
+    @property
+    def _scores(self) -> tuple[Callable[[Predicted, Tensor], float], ...]:
+        if isinstance(self.likelihood, Categorical):
+            return Predicted.nll, Predicted.brier, Predicted.calibration_error
+        return (Predicted.nll,)
 
     def _of_batch(self, net: Network, x: Tensor) -> tuple[Tensor, Tensor]:
         mean, found = derivatives(net, x, self.tensors)

@@ -8,30 +8,13 @@ from torch import Tensor
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 from symdsl.evidence.loss import Categorical, Likelihood
 from symdsl.nn import Network
-
-_BINS = 15
+from symdsl.predictive import Predicted
 
 
 @torch.no_grad()
 def outputs_of(net: Network, x: Tensor, batch: int = 512) -> Tensor:
     """The network's outputs `[example, output]` on its device, computed `batch` examples at a time."""
     return torch.cat([net(part.to(net.device)) for part in x.split(batch)])
-
-
-def calibration_error(outputs: Tensor, labels: Tensor) -> float:
-    """Expected calibration error: |accuracy - confidence| over 15 equal bins of confidence, weighted by their size.
-
-    Guo et al. 2017, eq. 3.
-
-    Args:
-        outputs: logits `[example, class]`.
-        labels: `[example]`.
-    """
-    confidence, predicted = outputs.double().softmax(1).max(1)
-    right = (predicted == labels).double()
-    bins = (confidence * _BINS).long().clamp(max=_BINS - 1)
-    gaps = torch.zeros(_BINS, dtype=torch.float64, device=outputs.device).index_add_(0, bins, right - confidence)
-    return float(gaps.abs().sum() / len(labels))
 
 
 def evaluate_outputs(
@@ -58,7 +41,8 @@ def evaluate_outputs(
     nll = likelihood.nll(loss, len(targets), outputs.shape[1], noise) / len(targets) + preprocessing.nats
     if isinstance(likelihood, Categorical):
         accuracy = float((outputs.argmax(1) == targets).double().mean())
-        return {"accuracy": accuracy, "nll": nll, "ece": calibration_error(outputs, targets)}
+        found = Predicted.plain(outputs, likelihood, noise)
+        return {"accuracy": accuracy, "nll": nll, "ece": found.calibration_error(targets)}
     scale = preprocessing.target_scale(targets.shape[1]).to(outputs.device)
     rmse = float(((outputs.double() - targets) * scale).square().mean().sqrt())
     return {"rmse": rmse, "r2": explained(outputs, targets), "nll": nll}

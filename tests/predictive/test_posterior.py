@@ -20,6 +20,7 @@ from symdsl.evidence.loss import LIKELIHOODS
 from symdsl.nn import Network
 from symdsl.predictive import (
     Posterior,
+    Predicted,
     fit,
     fit_last_layer,
     last_layer,
@@ -208,18 +209,28 @@ def overfitted() -> tuple[Network, Examples]:
     return net, Examples(x, y)
 
 
-def test_the_temperature_is_the_one_that_predicts_left_out_examples_best() -> None:
+def test_calibration_error_is_zero_for_honest_confidence_and_large_for_boasting() -> None:
+    honest = torch.tensor([[0.75, 0.25]]).expand(4, 2)
+    labels = torch.tensor([0, 0, 0, 1])
+    assert Predicted(honest).calibration_error(labels) == pytest.approx(0, abs=1e-6)
+    assert Predicted((100 * honest.log()).softmax(1)).calibration_error(labels) == pytest.approx(0.25, abs=1e-6)
+
+
+def test_the_temperature_is_the_lowest_that_a_score_of_left_out_examples_chooses() -> None:
     net, examples = overfitted()
     likelihood = LIKELIHOODS["classification"]
     precisions = dict.fromkeys(net.tensors(), 1e-3)
     posterior = fit(net, examples, likelihood, precisions)
     chosen = fit_last_layer(net, examples, likelihood, precisions)
     mean, covariance = _without_itself(*posterior.outputs(net, examples.x), examples.y, likelihood, 1.0)
-    found = {t: posterior.predictive(mean, t * covariance).probabilities for t in TEMPERATURES}
+    found = {t: posterior.predictive(mean, t * covariance) for t in TEMPERATURES}
     right = torch.eye(2)[examples.y]
-    scores = {t: float(((one - right) ** 2).sum()) for t, one in found.items() if one is not None}
-    assert chosen.temperature == min(scores, key=scores.__getitem__) > 0
-    assert scores[chosen.temperature] < scores[0.0]
+    brier = {t: float(((one.probabilities - right) ** 2).sum()) for t, one in found.items()}
+    nll = {t: one.nll(examples.y) for t, one in found.items()}
+    error = {t: one.calibration_error(examples.y) for t, one in found.items()}
+    best = [min(scores, key=scores.__getitem__) for scores in (brier, nll, error)]
+    assert len(set(best)) > 1
+    assert chosen.temperature == min(best) > 0
 
 
 def test_a_temperature_scales_the_covariance() -> None:

@@ -17,7 +17,6 @@ from runner_specs import regression
 from symdsl import data, runner
 from symdsl.diagnostics import RunError
 from symdsl.progress import Callback
-from symdsl.runner.metrics import calibration_error
 from symdsl.runner.structure import Structure
 from symdsl.spec import parse
 
@@ -47,7 +46,7 @@ def test_the_network_is_the_one_that_was_measured(run, small):
     plain = run.predict(test.x, calibrated=False)
     assert_same(plain.probabilities, run.network(test.x).detach().double().softmax(1), 1e-9)
     assert plain.nll(test.y) == pytest.approx(run.result["test"]["nll"], rel=1e-6)
-    assert calibration_error(plain.probabilities.log(), test.y) == pytest.approx(run.result["test"]["ece"], rel=1e-6)
+    assert plain.calibration_error(test.y) == pytest.approx(run.result["test"]["ece"], rel=1e-6)
 
 
 def test_predictions_are_those_of_the_stored_posterior(run, small):

@@ -7,7 +7,7 @@ import torch
 from runner_specs import regression, trainer
 from symdsl.evidence import Categorical, Gaussian
 from symdsl.evidence.loss import likelihood_of
-from symdsl.runner.metrics import calibration_error, evaluate_outputs
+from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.structure import FINAL, laplace_at
 from symdsl.spec import parse
 
@@ -76,13 +76,6 @@ def test_no_constant_outputs_have_a_smaller_loss(targets):
 
     optimizer.step(loss)
     assert loss().item() == pytest.approx(best, rel=1e-6)
-
-
-def test_calibration_error_is_zero_for_honest_confidence_and_large_for_boasting():
-    honest = torch.log(torch.tensor([[0.75, 0.25]])).expand(4, 2)
-    labels = torch.tensor([0, 0, 0, 1])
-    assert calibration_error(honest, labels) == pytest.approx(0, abs=1e-6)
-    assert calibration_error(honest * 100, labels) == pytest.approx(0.25, abs=1e-6)
 
 
 def test_metrics_are_means_per_example():
