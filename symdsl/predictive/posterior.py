@@ -33,6 +33,9 @@ BINS = 15
 MOST_LEFT_OUT = 1000
 """Training examples that are left out, one after the other, to choose a temperature."""
 
+_CLEAR_GAIN = 0.5
+"""Standard errors of a gain in the Brier score that make it worth a temperature above 0."""
+
 PARTS = ("read", "given", "read_values", "given_values")
 """The tensors of a `TensorPosterior`."""
 
@@ -116,9 +119,13 @@ class Predicted:
 
     def brier(self, targets: Tensor) -> float:
         """Squared distance of the probabilities from the labels' indicators, mean per example (Brier 1950)."""
+        return float(self.brier_scores(targets).mean())
+
+    def brier_scores(self, targets: Tensor) -> Tensor:
+        """The same of every example, `[n]`."""
         assert self.probabilities is not None, "it is a classification"
         indicators = nn.functional.one_hot(targets, self.probabilities.shape[1])
-        return float((self.probabilities - indicators).square().sum(1).mean())
+        return (self.probabilities - indicators).square().sum(1)
 
     def calibration_error(self, targets: Tensor) -> float:
         """Expected calibration error: |accuracy - confidence| in each bin of confidence, weighted by the bins' sizes.
@@ -179,7 +186,8 @@ class Posterior:
         """The same posterior at the temperature that predicts every training example best from all the others.
 
         Probabilities are judged by their likelihood, their Brier score and their calibration error, a regression by its
-        likelihood; the lowest of the temperatures that these choose is taken.
+        likelihood; the lowest of the temperatures that these choose is taken, but 0 where the Brier score gains less by
+        that than half the standard error of its gain.
 
         Leaving an example out is one Newton step of the linearised network: with V the covariance of its outputs,
         Lambda the Hessian and l the gradient of its loss in them, its outputs without it have the covariance
@@ -195,7 +203,11 @@ class Posterior:
         mean, covariance = _without_itself(mean, covariance, left_out.y, self.likelihood, self.noise)
         found = [self.predictive(mean, t * covariance) for t in TEMPERATURES]
         by_score = ([score(one, left_out.y) for one in found] for score in self._scores)
-        return attrs.evolve(self, temperature=min(TEMPERATURES[one.index(min(one))] for one in by_score))
+        best = min(one.index(min(one)) for one in by_score)
+        if isinstance(self.likelihood, Categorical):
+            gains = found[0].brier_scores(left_out.y) - found[best].brier_scores(left_out.y)
+            best = best if float(gains.mean()) >= _CLEAR_GAIN * float(gains.std()) * len(gains) ** -0.5 else 0
+        return attrs.evolve(self, temperature=TEMPERATURES[best])
 
     @property
     def _scores(self) -> tuple[Callable[[Predicted, Tensor], float], ...]:

@@ -269,3 +269,15 @@ def test_eigenvectors_give_back_the_whole_covariance() -> None:
     inverse = torch.linalg.inv(torch.kron(g[0], a[0]) + 0.7 * torch.eye(12))
     jacobians = torch.stack([torch.kron(torch.eye(3), row[None]) for row in x.flatten(1)])
     assert_same(posterior.outputs(net, x)[1], jacobians @ inverse @ jacobians.mT, 1e-9)
+
+
+def test_a_gain_that_may_be_chance_leaves_the_network_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, examples = overfitted()
+    likelihood, precisions = LIKELIHOODS["classification"], dict.fromkeys(net.tensors(), 1e-3)
+    assert fit_last_layer(net, examples, likelihood, precisions).temperature > 0
+    monkeypatch.setattr("symdsl.predictive.posterior._CLEAR_GAIN", 100.0)
+    posterior = fit_last_layer(net, examples, likelihood, precisions)
+    assert posterior.temperature == 0
+    found = posterior.predict(net, examples.x).probabilities
+    assert found is not None
+    assert_same(found, net(examples.x).softmax(1).detach(), 1e-9)
