@@ -76,6 +76,7 @@ class Average(nn.Module):
         self.fixed = fixed
         self.register_buffer("ranges", torch.tensor(list(ranges.values()), dtype=torch.float64))
         self._drawn: Tensor | None = None
+        self._aside = torch.zeros(len(self.generators), dtype=torch.float64)
 
     def stated(self) -> dict[str, float]:
         """The ranges by generator."""
@@ -92,24 +93,33 @@ class Average(nn.Module):
             raise KeyError(generator)
         self.ranges[self.generators.index(generator)] = min(max(value, 0.0), LARGEST[generator])
 
-    def draw(self, generator: torch.Generator) -> None:
-        """Draws the transformations of the next passes in training mode."""
-        shift = torch.rand(len(self.generators), generator=generator, dtype=torch.float64)
+    def draw(self, generator: torch.Generator, spread: float = 0.0) -> None:
+        """Draws the transformations of the next passes in training mode.
+
+        Args:
+            generator: on the CPU.
+            spread: by which the ranges are taken as larger or smaller than they are, as a share of the largest.
+        """
+        shift, sides = torch.rand(2, len(self.generators), generator=generator, dtype=torch.float64)
         self._drawn = lattice(self.samples, len(self.generators), shift)
+        self._aside = (2 * (sides < 0.5) - 1) * spread
 
     def matrices(self, height: int, width: int) -> Tensor:
         """T of the present mode, upper rows, `[S, 2, 3]`, float64, in coordinates from -1 to 1 on a map of these sides.
 
         Turns are turns of pixels, and moves are fractions of a side, also where the sides differ.
         """
+        ranges = self.ranges
         if self.training and self._drawn is not None:
             eps = self._drawn
+            largest = ranges.new_tensor([LARGEST[name] for name in self.generators])
+            ranges = (ranges / largest + self._aside.to(ranges)).clamp(0, 1) * largest
         else:
             shift = torch.rand(len(self.generators), dtype=torch.float64) if self.training else None
             eps = lattice(self.samples, len(self.generators), shift)
         basis = self.ranges.new_tensor([(*_GENERATORS[name], (0, 0, 0)) for name in self.generators])
         aspect = self.ranges.new_tensor([[1, height / width, 1], [width / height, 1, 1], [1, 1, 1]])
-        algebra = torch.einsum("sk,kij->sij", eps.to(self.ranges) * self.ranges, basis * aspect)
+        algebra = torch.einsum("sk,kij->sij", eps.to(ranges) * ranges, basis * aspect)
         found: Tensor = torch.linalg.matrix_exp(algebra)[:, :2]
         return found
 

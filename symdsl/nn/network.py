@@ -214,10 +214,13 @@ class Network(nn.Module):
             name, generator = key.rsplit(".", 1)
             self.average(name).set_range(generator, value)
 
-    def draw_from(self, generator: torch.Generator) -> None:
-        """Draws the transformations of the next passes in training mode."""
+    def draw_from(self, generator: torch.Generator, spread: float = 0.0) -> None:
+        """Draws the transformations of the next passes in training mode; see `Average.draw`.
+
+        Ranges that are fixed are taken as they are.
+        """
         for _, one in self.averages():
-            one.draw(generator)
+            one.draw(generator, 0.0 if one.fixed else spread)
 
     def prune(self, layer: str, path: str) -> list[str]:
         """Leaves a path out from now on; with the last path of a residual block's last layer, the whole block.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symdsl.analysis.averages import averages, insensitive_to
+from symdsl.analysis.averages import averages, insensitive_to, range_words
 from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node
 from symdsl.analysis.joins import joins
 from symdsl.graph import candidate_curvature_bytes, memory, multiply_adds, parameters, strict_symmetry
@@ -168,9 +168,17 @@ def score_lines(result: Mapping[str, Any]) -> list[str]:
         f"test: {metrics_text(result['test'])}",
         f"train: {metrics_text(result['train'])}, negative log evidence per example {number_text(evidence)} nats",
         *noise,
+        *map(_ranges, result.get("averages", ())),
         f"{result['objective']}, seed {result['seed']}, {result['epochs']} epochs on {result['device']} "
         f"in {number_text(result['wall_s']['total'])} s ({_parts(result['wall_s'])})",
     ]
+
+
+def _ranges(average: Mapping[str, Any]) -> str:
+    """The ranges of an average, and those that it began with."""
+    found, start = average["ranges"], average["start"]
+    words = (f"{name} ±{range_words(name, found[name])} (from {range_words(name, start[name])})" for name in found)
+    return f"{average['name']} around {', '.join(average['layers'])}: {', '.join(words)}"
 
 
 METRICS: dict[str, tuple[str, Callable[[float | None], str], str]] = {

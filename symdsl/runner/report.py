@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from symdsl.analysis.facts import Candidate, Layer
+from symdsl.analysis.averages import averages
+from symdsl.analysis.facts import Average, Candidate, Layer, Node
 from symdsl.data import Dataset, Examples
 from symdsl.data.preprocessing import Preprocessing
 from symdsl.evidence import Laplace
@@ -37,6 +38,23 @@ def describe_run(trainer: Trainer, dataset: Dataset, laplace: Laplace) -> dict[s
         "neg_log_evidence_per_example": dataset.preprocessing.nats - laplace.log_evidence() / laplace.examples,
         **(_noise(trainer, dataset) if trainer.likelihood.has_noise else {}),
         "layers": [_layer(record, trainer, laplace) for record in layer_records(trainer.facts)],
+        **({"averages": found} if (found := _averages(trainer)) else {}),
+    }
+
+
+def _averages(trainer: Trainer) -> list[dict[str, Any]]:
+    """Every average: the ranges that it began with and has, in the units of the language."""
+    return [_average(begin, body, trainer.net.ranges()) for begin, body in averages(trainer.facts.network.nodes)]
+
+
+def _average(begin: Average, body: tuple[Node, ...], found: Mapping[str, float]) -> dict[str, Any]:
+    return {
+        "name": begin.name,
+        "samples": begin.samples,
+        "fixed": begin.fixed,
+        "start": dict(begin.ranges),
+        "ranges": {name: found[f"{begin.name}.{name}"] for name, _ in begin.ranges},
+        "layers": [node.name for node in body if isinstance(node, Layer)],
     }
 
 

@@ -360,7 +360,7 @@ class _Run:
         self.folder.write_bytes(POSTERIOR, posterior_bytes(posterior))
         self.folder.seal(WEIGHTS, PREDICTIONS, POSTERIOR)
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
-        self.folder.write_text("learned.sym", self.spec.pruned(kept))
+        self.folder.write_text("learned.sym", self.spec.pruned(kept, trainer.net.ranges()))
         self.folder.write_json("result.json", content)
         for form in PICTURES:
             self.folder.write_bytes(f"architecture.{form}", render.architecture(graph, content, form))

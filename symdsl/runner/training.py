@@ -71,6 +71,7 @@ class Trainer:
         epoch: epochs done.
         step: training steps done.
         step_size: factor on the learning rate, halved where the numbers went wrong.
+        spread: by which ranges of averages are taken as larger or smaller in training; see `Average.draw`.
         residual_variance: of the targets around the outputs in the last epoch; 1 for classification.
     """
 
@@ -95,6 +96,7 @@ class Trainer:
         self.epoch = 0
         self.step = 0
         self.step_size = 1.0
+        self.spread = 0.0
 
     @property
     def steps_per_epoch(self) -> int:
@@ -121,7 +123,7 @@ class Trainer:
         for index in order.split(self.search.batch):
             self.net.train()
             self.optimizer.param_groups[0]["lr"] = self.learning_rate
-            self.net.draw_from(stream("cpu", self.seed, "transformations", self.step))
+            self.net.draw_from(stream("cpu", self.seed, "transformations", self.step), self.spread)
             sums += self._train_step(augmented(self.train.batch(index, self.device), index))
             self.step += 1
             after_step()

@@ -1,0 +1,109 @@
+"""The ranges of averages, moved up the evidence at fixed weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from symdsl.nn import Network
+from symdsl.nn.average import LARGEST
+
+WIDTH = 0.15
+"""Half of the distance over which the slope of the evidence is taken, as a share of the largest range."""
+
+RATE = 0.08
+"""How far a range goes in a step whose slope has one sign throughout, as a share of the largest range."""
+
+SETTLED = 0.8
+"""Share of a run after which ranges stay, so that the weights are those of the ranges they are reported with."""
+
+_FIRST, _SECOND = 0.8, 0.95
+"""Shares of the old moments of the slope that a step keeps (Adam; Kingma & Ba 2015)."""
+
+
+def learned_ranges(net: Network) -> tuple[str, ...]:
+    """The keys, `average.generator`, of the ranges that a search may move."""
+    return tuple(f"{name}.{key}" for name, one in net.averages() if not one.fixed for key in one.generators)
+
+
+@contextmanager
+def moved(net: Network, key: str, value: float) -> Iterator[float]:
+    """Gives a network another range for a while, within its bounds; the range that it has then."""
+    before = net.ranges()[key]
+    net.set_ranges({key: value})
+    try:
+        yield net.ranges()[key]
+    finally:
+        net.set_ranges({key: before})
+
+
+def slope(net: Network, key: str, width: float, evidence: Callable[[], float]) -> float:
+    """The derivative of the evidence in a range, by central differences; on a bound, by what is left of the width.
+
+    Args:
+        net: at fixed weights.
+        key: of the range.
+        width: on either side, in the units of the range.
+        evidence: at the present ranges, from the same examples and the same random numbers at every call.
+    """
+    ends = []
+    for side in (-width, width):
+        with moved(net, key, net.ranges()[key] + side) as value:
+            ends.append((value, evidence()))
+    (low, below), (high, above) = ends
+    return (above - below) / (high - low)
+
+
+class Ranges:
+    """Adam on the ranges of a network, each in shares of its largest value.
+
+    Args:
+        net: the network whose ranges these are.
+    """
+
+    def __init__(self, net: Network) -> None:
+        self.net = net
+        self.keys = learned_ranges(net)
+        self._first = dict.fromkeys(self.keys, 0.0)
+        self._second = dict.fromkeys(self.keys, 0.0)
+        self._steps = 0
+
+    def width(self, progress: float) -> float:
+        """Half the distance over which slopes are taken in an epoch, and by which training goes to either side.
+
+        Weights know the ranges that they were trained at, so that any other fits worse; trained on both sides, they
+        favour neither.
+        """
+        return WIDTH * (1 - progress / SETTLED) if self.keys and progress < SETTLED else 0.0
+
+    def step(self, evidence: Callable[[], float], progress: float) -> None:
+        """Moves every range once, unless they have settled.
+
+        Args:
+            evidence: in nats per example, at the present ranges; see `slope`.
+            progress: share of the run that is done.
+        """
+        width, share = self.width(progress), 1 - progress / SETTLED
+        if not width:
+            return
+        largest = {key: LARGEST[key.rpartition(".")[2]] for key in self.keys}
+        slopes = {key: most * slope(self.net, key, width * most, evidence) for key, most in largest.items()}
+        self._steps += 1
+        for key, most in largest.items():
+            self._first[key] = _FIRST * self._first[key] + (1 - _FIRST) * slopes[key]
+            self._second[key] = _SECOND * self._second[key] + (1 - _SECOND) * slopes[key] ** 2
+            first = self._first[key] / (1 - _FIRST**self._steps)
+            second = self._second[key] / (1 - _SECOND**self._steps)
+            if second > 0:
+                way = RATE * share * first / math.sqrt(second)
+                self.net.set_ranges({key: self.net.ranges()[key] + most * way})
+
+    def state(self) -> dict[str, Any]:
+        """What a resume needs besides the ranges themselves."""
+        return {"first": dict(self._first), "second": dict(self._second), "steps": self._steps}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes up a state that `state` gave."""
+        self._first, self._second, self._steps = dict(state["first"]), dict(state["second"]), state["steps"]
