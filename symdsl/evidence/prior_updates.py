@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Mapping
 
 from symdsl.evidence.laplace import Laplace
 
@@ -27,6 +29,23 @@ def mackay_step(laplace: Laplace, learned: frozenset[str], share: float) -> dict
         for key in learned & effective.keys()
     }
     return {**laplace.precisions, **moved}
+
+
+def lifted(precisions: Mapping[str, float], least: float) -> dict[str, float]:
+    """Return the precisions times the smallest factor of at least 1 that brings their median to `least`.
+
+    Where a classifier fits every training example, the curvature of its likelihood vanishes and with it the effective
+    numbers: MacKay's fixed point lets all precisions fall together, and the network becomes overconfident. What the
+    evidence still tells there is how large they are beside each other.
+
+    Args:
+        precisions: by key.
+        least: the smallest median.
+    """
+    if not precisions:
+        return {}
+    factor = max(1.0, least / statistics.median(precisions.values()))
+    return {key: min(factor * precision, LARGEST_PRECISION) for key, precision in precisions.items()}
 
 
 def _fixed_point(effective: float, squared_norm: float) -> float:

@@ -13,7 +13,7 @@ import torch
 from symdsl.analysis.facts import Facts, Objective
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, laplace_of, parse_fisher
-from symdsl.evidence.prior_updates import mackay_step
+from symdsl.evidence.prior_updates import lifted, mackay_step
 from symdsl.graph.cost import evidence_interval
 from symdsl.nn import Block
 from symdsl.runner.metrics import outputs_of
@@ -23,6 +23,9 @@ from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
 
 PRUNED_SHARE = 1e-4
 """A path whose relative effective number stays below this is pruned."""
+
+LEAST_MEDIAN = 1.0
+"""Median of a classifier's learned precisions that a search does not go below: that of MAP's."""
 
 _LEAST_STEPS = 10
 """Evidence steps of a run, whatever they cost: a run this short costs little."""
@@ -208,7 +211,10 @@ class Structure:
         gains = self._gains_without_blocks(laplace, index)
         share = 1 - trainer.search.prior_optimizer.damping
         trainer.precisions = mackay_step(laplace, self.learned, share)
-        if trainer.likelihood.has_noise:
+        if not trainer.likelihood.has_noise:
+            moved = {key: trainer.precisions[key] for key in self.learned & trainer.precisions.keys()}
+            trainer.precisions |= lifted(moved, LEAST_MEDIAN)
+        else:
             trainer.noise = math.exp(
                 (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
             )
