@@ -118,6 +118,10 @@ class SpecError(Exception):
         self.diagnostics = tuple(diagnostics)
         super().__init__(render_text(self.diagnostics))
 
+    def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Diagnostic, ...]]]:
+        """Everything that was found, so that another process can be told."""
+        return type(self), (self.diagnostics,)
+
     def _render_traceback_(self) -> list[str]:
         """What IPython shows instead of a traceback: the spec is at fault, not the code that read it."""
         return [render_text(self.diagnostics, wants_colour(True, os.environ))]

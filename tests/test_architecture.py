@@ -17,6 +17,7 @@ LEFT = (
     *("highlight", "spec", "runs", "report", "progress", "notebook", "editor"),
 )
 RIGHT = (
+    "ranks",
     "nn",
     "kinds.module",
     "data",

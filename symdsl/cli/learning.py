@@ -16,7 +16,7 @@ import rich_click as click
 from symdsl.cli.networks import load
 from symdsl.cli.options import PATH, device_option, json_option, seed_numbers, set_option
 from symdsl.cli.runs import run_view
-from symdsl.cli.terminal import INTERRUPTED, deliver, fail
+from symdsl.cli.terminal import FAILED, INTERRUPTED, deliver, fail, is_first_rank, refuse_ranks, say_why
 from symdsl.diagnostics import RunError
 from symdsl.progress import Callback, Observers, Silent, observer, observers
 
@@ -151,7 +151,8 @@ _OBJECTIVES: dict[str, Objective] = {"search": "laplace", "map": "map"}
 def search(**options: Any) -> None:
     """Train a network, learn its layer types and draw the result.
 
-    Ctrl-C ends a search; `symdsl search --resume RUN` goes on with it.
+    Ctrl-C ends a search; `symdsl search --resume RUN` goes on with it. `torchrun --nproc-per-node N -m symdsl search
+    SPEC` shares out the work among N processes or GPUs.
     """
     _search("search", _Request(**options))
 
@@ -167,21 +168,29 @@ def _search(command: str, request: _Request) -> None:
     request.check()
     spec = None if request.spec is None else load(request.spec, request.overrides, request.quiet)
     if request.several:
+        refuse_ranks("`--seeds` runs several searches: leave torchrun out, or run one search")
         _search_seeds(command, request, spec)
         return
-    from symdsl import runner
+    from symdsl import ranks, runner
 
     loggers = request.loggers()
-    with ending_gently(), observer(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
+    with (
+        ending_gently(),
+        observer(request.quiet or not is_first_rank()) as watcher,
+        _telling_the_way_on(watcher, command, request),
+        ranks.joined(request.device) as device,
+    ):
         result = runner.search(
             spec,
-            device=request.device,
+            device=device,
             out=request.out,
             resume=request.resume,
             objective=_OBJECTIVES[command],
             callbacks=[watcher, *loggers],
             weights_from=request.weights_from,
         )
+    if not is_first_rank():
+        return
     _show_result(result.folder, request.as_json)
     request.say_what_is_next(command, result.folder)
 
@@ -218,8 +227,16 @@ def _search_seeds(command: str, request: _Request, spec: Spec | None) -> None:
 @contextlib.contextmanager
 def _telling_the_way_on(watcher: Silent | Observers, command: str, request: _Request) -> Iterator[None]:
     """Says how to go on with what was interrupted or failed, where it left a folder to go on with."""
+    from symdsl.ranks import RankLostError
+
     try:
         yield
+    except RankLostError as error:
+        if error.silent:
+            sys.exit(FAILED)
+        way_on = "" if error.folder is None else f"; go on with: {request.resumption(command, error.folder)}"
+        say_why(f"{error}{way_on}")
+        sys.exit(FAILED)
     except KeyboardInterrupt:
         if watcher.folder is None:
             raise

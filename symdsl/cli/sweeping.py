@@ -15,7 +15,7 @@ import rich_click as click
 from symdsl.cli.learning import ending_gently
 from symdsl.cli.options import PATH, device_option, json_option, seed_numbers
 from symdsl.cli.runs import run_view
-from symdsl.cli.terminal import INTERRUPTED, deliver, fail, tell
+from symdsl.cli.terminal import INTERRUPTED, deliver, fail, refuse_ranks, tell
 from symdsl.diagnostics import RunError
 from symdsl.progress import Observers, observers
 
@@ -84,6 +84,7 @@ class _Request:
 
     def check(self) -> None:
         """Refuses options that exclude each other, or need each other."""
+        refuse_ranks("a sweep starts processes of its own: leave torchrun out")
         if not self.specs and self.resume is None:
             raise click.UsageError("Missing argument 'SPEC...': only `--resume DIR` needs none")
         said = (self.specs, self.settings, self.seeds, self.objective, self.out)

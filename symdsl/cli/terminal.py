@@ -50,7 +50,7 @@ class Commands(click.RichGroup):
             _discard_output()
             fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
         except KeyboardInterrupt:
-            click.echo("interrupted", err=True)
+            note("interrupted")
             sys.exit(INTERRUPTED)
 
 
@@ -60,23 +60,40 @@ def _discard_output() -> None:
     discard_unwritable(sys.stdout)
 
 
+def is_first_rank() -> bool:
+    """Whether this process speaks for all that `torchrun` has started; alone it does."""
+    return os.environ.get("RANK", "0") == "0" or os.environ.get("WORLD_SIZE", "1") == "1"
+
+
+def refuse_ranks(reason: str) -> None:
+    """Refuse to be one of several processes of `torchrun`, for a reason."""
+    if os.environ.get("WORLD_SIZE", "1") != "1" and "RANK" in os.environ:
+        raise click.UsageError(reason)
+
+
 def tell(diagnostics: Sequence[Diagnostic]) -> None:
     """Print diagnostics to standard error."""
-    if diagnostics:
+    if diagnostics and is_first_rank():
         colour = wants_colour(sys.stderr.isatty(), os.environ)
         click.echo(render_text(diagnostics, colour), err=True, color=colour)
 
 
 def note(news: object) -> None:
     """Print a line to standard error, unless it is empty."""
-    if news is not None:
+    if news is not None and is_first_rank():
         click.echo(str(news), err=True)
 
 
 def fail(reason: str) -> NoReturn:
     """End the program with a reason in one line."""
-    click.echo(f"error: {' '.join(reason.split())}", err=True)
+    if is_first_rank():
+        say_why(reason)
     sys.exit(FAILED)
+
+
+def say_why(reason: str) -> None:
+    """Print why the program ends, in one line, whichever rank this is."""
+    click.echo(f"error: {' '.join(reason.split())}", err=True)
 
 
 def deliver(content: bytes, emit: str, output: Path | None) -> None:

@@ -10,6 +10,8 @@ import attrs
 import torch
 from torch import Tensor
 
+from symdsl import ranks
+from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import Fisher, Likelihood
 from symdsl.evidence.weight_use import BatchUse
 from symdsl.nn import Network, Use
@@ -61,6 +63,14 @@ class Accumulator(Protocol):
         """Takes up the gradients in what every tensor writes, of one column of a square root of Lambda."""
         ...
 
+    def skip(self, gradients: int) -> None:
+        """Passes over so many per-example gradients, which another rank takes up."""
+        ...
+
+    def gather(self) -> None:
+        """Adds up what all ranks have taken up."""
+        ...
+
     def ggn(self) -> GGN:
         """The estimate."""
         ...
@@ -104,7 +114,8 @@ def estimate(
 ) -> Estimate:
     """Estimates the Gauss-Newton matrix of a network at its present parameters, which are left as they are.
 
-    Averages take the transformations of the evaluation, in whatever mode the network is.
+    Averages take the transformations of the evaluation, in whatever mode the network is. Several ranks share out the
+    examples of every batch and get the same estimate as one alone, but for round-off.
 
     Args:
         net: the network.
@@ -118,31 +129,47 @@ def estimate(
 
     Raises:
         TypeError: it is not known how a parameter tensor is used, or its path did not record its use.
+        RunError: there are more ranks than examples.
     """
     loss, width = torch.zeros((), dtype=torch.float64, device=net.device), 0
     training = net.training
     net.eval()
     accumulator: Accumulator | None = None
-    for inputs, targets in zip(x.split(batch), y.split(batch), strict=True):
+    sizes = _batches(len(x), batch)
+    for inputs, targets in zip(x.split(sizes), y.split(sizes), strict=True):
         recorded: dict[str, Use] = {}
-        outputs = net(inputs.to(net.device), recorded)
+        own = ranks.share(len(inputs))
+        outputs = net(inputs[own].to(net.device), recorded)
         _check_complete(net, recorded)
         uses = {key: BatchUse.of(use) for key, use in recorded.items()}
-        loss += likelihood.loss(outputs.detach(), targets.to(net.device)).double()
+        loss += likelihood.loss(outputs.detach(), targets[own].to(net.device)).double()
         width = outputs.shape[1]
+        everywhere = ranks.joined_rows(outputs.detach(), ranks.shares(len(inputs)))
         accumulator = accumulator or curvature(len(x) * fisher.number(width), generator)
         with torch.no_grad():
             accumulator.add_inputs(uses)
         written = {id(use.output): use.output for use in recorded.values()}
-        for column in fisher.columns(likelihood, outputs.detach(), generator):
-            pulled = torch.autograd.grad(outputs, list(written.values()), column, retain_graph=True)
+        for column in fisher.columns(likelihood, everywhere, generator):
+            pulled = torch.autograd.grad(outputs, list(written.values()), column[own], retain_graph=True)
             by_output = dict(zip(written, pulled, strict=True))
             with torch.no_grad():
+                accumulator.skip(own.start)
                 accumulator.add_gradients(uses, {key: by_output[id(use.output)] for key, use in recorded.items()})
+                accumulator.skip(len(inputs) - own.stop)
     net.train(training)
     if accumulator is None:
         raise ValueError("no examples to estimate the curvature from")
+    ranks.add_up([loss])
+    accumulator.gather()
     return Estimate(accumulator.ggn(), float(loss), len(x), width)
+
+
+def _batches(examples: int, batch: int) -> list[int]:
+    """Sizes of the batches, in each of which every rank has an example: a last one that is too small joins another."""
+    if examples < ranks.count():
+        raise RunError(f"{examples} examples cannot be shared out among {ranks.count()} ranks: start fewer")
+    *whole, last = [min(batch, examples - begin) for begin in range(0, examples, batch)] or [0]
+    return [*whole[:-1], whole[-1] + last] if whole and last < ranks.count() else [*whole, last]
 
 
 def _check_complete(net: Network, uses: Mapping[str, Use]) -> None:

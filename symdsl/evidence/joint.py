@@ -12,6 +12,7 @@ import attrs
 import torch
 from torch import Tensor
 
+from symdsl import ranks
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence.backward import GGN, LogDet
 from symdsl.evidence.kfac import gram
@@ -136,11 +137,13 @@ class JointSketch(GGN):
         parts: sketched parts of the gradients in every tensor, `[w, w_k]`, by key.
         numbers: P_k, by key.
         rows: R, the gradients that these stand for.
+        shared: whether every rank has it, so that they divide the work.
     """
 
     parts: Mapping[str, Tensor]
     numbers: Mapping[str, int]
     rows: float
+    shared: bool = False
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -150,10 +153,16 @@ class JointSketch(GGN):
     @cached_property
     def _grams(self) -> Tensor:
         """G_k, float64 `[tensor, w, w]`."""
-        for key, part in self.parts.items():
-            if not bool(torch.isfinite(part).all()):
-                raise NumericalError(f"the curvature of {key} is not finite")
-        return torch.stack([gram(part.double().mT) for part in self.parts.values()])
+        if not self.shared:
+            return torch.stack([self._gram(key) for key in self.parts])
+        found = ranks.divided({key: part.shape[1] for key, part in self.parts.items()}, self._gram)
+        return torch.stack(list(found.values()))
+
+    def _gram(self, key: str) -> Tensor:
+        part = self.parts[key]
+        if not bool(torch.isfinite(part).all()):
+            raise NumericalError(f"the curvature of {key} is not finite")
+        return gram(part.double().mT)
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
         """See `GGN.at`; gamma is iterated to a thousandth."""
@@ -184,7 +193,7 @@ class JointSketch(GGN):
     def scaled(self, factor: float) -> Self:
         """See `GGN.scaled`; a sample of the gradients is a sketch of them, too."""
         parts = {key: part * factor**0.5 for key, part in self.parts.items()}
-        return type(self)(parts, self.numbers, self.rows * max(factor, 1.0))
+        return type(self)(parts, self.numbers, self.rows * max(factor, 1.0), self.shared)
 
 
 @attrs.frozen(eq=False)
@@ -251,6 +260,7 @@ class JointAccumulator:
         self._columns: dict[str, CountSketch | ProductSketch] = {}
         self._parts: dict[str, Tensor] = {}
         self._start = 0
+        self._shared = False
 
     def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
         """See `Accumulator.add_inputs`; there is nothing to do before the gradients."""
@@ -268,6 +278,17 @@ class JointAccumulator:
                 end += len(g)
         self._start = end
 
+    def skip(self, gradients: int) -> None:
+        """See `Accumulator.skip`."""
+        self._start += gradients
+
+    def gather(self) -> None:
+        """See `Accumulator.gather`; a sum of sketches is the sketch of all."""
+        for part in self._parts.values():
+            ranks.add_up([part])
+        self._shared = ranks.count() > 1
+
     def ggn(self) -> JointSketch:
         """See `Accumulator.ggn`."""
-        return JointSketch(self._parts, {key: one.size for key, one in self._columns.items()}, float(self._rows.size))
+        numbers = {key: one.size for key, one in self._columns.items()}
+        return JointSketch(self._parts, numbers, float(self._rows.size), self._shared)

@@ -10,7 +10,7 @@ Eschenhagen et al. 2023, eq. 22):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, reduce
 from typing import Literal, Self
 
@@ -18,6 +18,7 @@ import attrs
 import torch
 from torch import Tensor
 
+from symdsl import ranks
 from symdsl.evidence.backward import GGN, LogDet
 from symdsl.evidence.eigenvalues import CHEAP_SIDE, symmetric_eigenvalues
 from symdsl.evidence.weight_use import BatchUse
@@ -78,6 +79,28 @@ class Factor:
             return Factor(self.rows * by**0.5, None)
         return Factor(None, self.blocks() * by)
 
+    @property
+    def vectors(self) -> int:
+        """How many vectors of each block are kept; the side where sums are."""
+        kept = self.sums if self.rows is None else self.rows
+        assert kept is not None, "one of both is kept"
+        return kept.shape[1]
+
+    @property
+    def cost(self) -> float:
+        """What its eigenvalues take, on one scale."""
+        kept = self.sums if self.rows is None else self.rows
+        assert kept is not None, "one of both is kept"
+        return float(len(kept)) * float(kept.shape[1]) ** 3
+
+    def over_ranks(self, vectors: Sequence[int]) -> Factor:
+        """Return the sum of the factors of all ranks, of which `vectors` says how many vectors each has."""
+        if self.rows is not None and sum(vectors) < self.rows.shape[2]:
+            return Factor(ranks.joined_rows(self.rows.transpose(0, 1), vectors).transpose(0, 1), None)
+        sums = self.blocks().contiguous()
+        ranks.add_up([sums])
+        return Factor(None, sums)
+
     def eigenvalues(self, name: str) -> Tensor:
         """Return the positive eigenvalues and some of the zeros, float64 `[number]`; see `symmetric_eigenvalues`."""
         if self.rows is None:
@@ -124,9 +147,11 @@ class KroneckerFactors(GGN):
 
     Attributes:
         blocks: of every tensor, by key.
+        shared: whether every rank has them, so that they divide the work.
     """
 
     blocks: Mapping[str, Kronecker]
+    shared: bool = False
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -148,17 +173,20 @@ class KroneckerFactors(GGN):
 
     @cached_property
     def _spectra(self) -> dict[str, tuple[Tensor, Tensor]]:
-        return {
-            key: (
-                block.output.eigenvalues(f"{key}, output factor"),
-                block.input.eigenvalues(f"{key}, input factor"),
-            )
-            for key, block in self.blocks.items()
-        }
+        factors = {(key, "output"): one.output for key, one in self.blocks.items()}
+        factors |= {(key, "input"): one.input for key, one in self.blocks.items()}
+
+        def work(which: tuple[str, str]) -> Tensor:
+            return factors[which].eigenvalues(f"{which[0]}, {which[1]} factor")
+
+        costs = {which: factor.cost for which, factor in factors.items()}
+        found = ranks.divided(costs, work) if self.shared else {which: work(which) for which in factors}
+        return {key: (found[key, "output"], found[key, "input"]) for key in self.blocks}
 
     def scaled(self, factor: float) -> Self:
         """See `GGN.scaled`."""
-        return type(self)({key: Kronecker(one.output, one.input.scaled(factor)) for key, one in self.blocks.items()})
+        scaled = {key: Kronecker(one.output, one.input.scaled(factor)) for key, one in self.blocks.items()}
+        return type(self)(scaled, self.shared)
 
 
 def _products(left: Tensor, right: Tensor) -> Iterator[Tensor]:
@@ -186,6 +214,7 @@ class KfacAccumulator:
         self._output: dict[str, Factor] = {}
         self._input: dict[str, Factor] = {}
         self._examples = 0
+        self._shared = False
 
     def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
         """See `Accumulator.add_inputs`."""
@@ -199,10 +228,21 @@ class KfacAccumulator:
             for g in use.gradients(gradients[key]):
                 _add(self._output, key, self._moment(g.flatten(0, 1).unsqueeze(1)).scaled(1 / g.shape[1:3].numel()))
 
+    def skip(self, gradients: int) -> None:
+        """See `Accumulator.skip`; sums do not depend on an order."""
+
+    def gather(self) -> None:
+        """See `Accumulator.gather`."""
+        if ranks.count() > 1:
+            self._input, self._output = _over_ranks(self._input), _over_ranks(self._output)
+            self._examples = sum(ranks.told_by_all(self._examples))
+            self._shared = True
+
     def ggn(self) -> KroneckerFactors:
         """See `Accumulator.ggn`."""
         output = {key: total.scaled(1 / self._examples) for key, total in self._output.items()}
-        return KroneckerFactors({key: Kronecker(output[key], total) for key, total in self._input.items()})
+        blocks = {key: Kronecker(output[key], total) for key, total in self._input.items()}
+        return KroneckerFactors(blocks, self._shared)
 
     def _input_factor(self, use: BatchUse) -> Factor:
         moment = use.weight.input_moment
@@ -220,6 +260,12 @@ class KfacAccumulator:
 
 def _add(totals: dict[str, Factor], key: str, term: Factor) -> None:
     totals[key] = totals[key] + term if key in totals else term
+
+
+def _over_ranks(totals: Mapping[str, Factor]) -> dict[str, Factor]:
+    """The sums of the factors of all ranks, by key."""
+    everywhere = ranks.told_by_all({key: one.vectors for key, one in totals.items()})
+    return {key: one.over_ranks([there[key] for there in everywhere]) for key, one in totals.items()}
 
 
 def gram(rows: Tensor) -> Tensor:

@@ -17,7 +17,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from symdsl import data as data_room
-from symdsl import lowering, render, runs
+from symdsl import lowering, ranks, render, runs
 from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.evidence import Laplace
@@ -36,7 +36,7 @@ from symdsl.runner.start import begin, stated_start
 from symdsl.runner.structure import Structure, final_laplace
 from symdsl.runner.training import EpochMetrics, Trainer
 from symdsl.runs import RunFolder
-from symdsl.runs.folder import GRAPH, SPEC, WEIGHTS
+from symdsl.runs.folder import GRAPH, SPEC, WEIGHTS, OnlookersFolder, in_use
 from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.spec import Spec, parse
 
@@ -97,6 +97,9 @@ def search(
 ) -> Result:
     """Trains a spec's network, learns its priors by the Laplace evidence, and writes the run folder.
 
+    In a process of a group of `torch.distributed` it shares out the work with the others, which must call it too; the
+    first writes the folder and calls the callbacks.
+
     Args:
         spec: what to learn; a run that is resumed knows its own.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
@@ -126,10 +129,14 @@ def search(
     if spec is not None and seed is not None:
         spec = attrs.evolve(parse(spec.text(), {"search.seed": seed}, source=spec.name), profile=spec.profile)
     heard = Callbacks(callbacks)
+    if ranks.rank():
+        heard = Callbacks(())
     target = resolve_device(device)
-    spec = spec_to_resume(RunFolder.view(resume), spec) if resume is not None else spec
+    if resume is not None:
+        given, folder_to_resume = spec, resume
+        spec = ranks.from_first(lambda: spec_to_resume(RunFolder.view(folder_to_resume), given))
     assert spec is not None, "a spec or a run to resume is given"
-    weights = None if weights_from is None else Weights.of(weights_from)
+    weights = None if weights_from is None else ranks.from_first(lambda: Weights.of(weights_from))
     started = time.perf_counter()
     dataset = data_room.load(spec, watch=heard.on_loading, given=data)
     loading = time.perf_counter() - started
@@ -140,9 +147,19 @@ def search(
 
 
 def _open(spec: Spec, out: str | Path | None, resume: str | Path | None) -> RunFolder:
-    if resume is not None:
-        return RunFolder.resume(resume)
-    return RunFolder.create(out or runs.default_folder(spec.name, datetime.now(UTC), content_hash(spec.graph())))
+    """The folder, which the first rank locks and writes, and the others only know."""
+    opened: list[RunFolder] = []
+
+    def locked() -> Path:
+        if resume is not None:
+            opened.append(RunFolder.resume(resume))
+        else:
+            default = runs.default_folder(spec.name, datetime.now(UTC), content_hash(spec.graph()))
+            opened.append(RunFolder.create(out or default))
+        return opened[0].path
+
+    path = ranks.from_first(locked)
+    return opened[0] if opened else OnlookersFolder(path, lock=None)
 
 
 @contextlib.contextmanager
@@ -152,6 +169,10 @@ def _status_kept(folder: RunFolder) -> Iterator[None]:
     except KeyboardInterrupt:
         with contextlib.suppress(RunError):
             folder.set_status("interrupted", datetime.now(UTC))
+        raise
+    except ranks.RankLostError as error:
+        error.folder, error.silent = folder.path, ranks.rank() > 0 and in_use(folder.path)
+        _note_failure(folder, error)
         raise
     except (RunError, NumericalError) as error:
         _note_failure(folder, error)
@@ -210,7 +231,7 @@ class _Run:
             seed=self.trainer.seed,
             device=describe(self.device),
             command=sys.argv,
-            dataset=data_room.fingerprint(self.dataset),
+            dataset=self._fingerprint(),
             now=datetime.now(UTC),
             profile=self.spec.profile.name if self.spec.profile else None,
             weights_from=None if weights is None else str(weights.run),
@@ -225,22 +246,39 @@ class _Run:
         self.folder.write_json(GRAPH, to_json(self.spec.graph()))
         self.folder.seal(SPEC, GRAPH)
 
+    def _fingerprint(self) -> str:
+        """Of the data.
+
+        Raises:
+            RunError: not all ranks have the same.
+        """
+        own = data_room.fingerprint(self.dataset)
+        if any(other != own for other in ranks.told_by_all(own)):
+            raise RunError("the ranks have read different data: all machines must see the same files")
+        return own
+
     def _restore(self) -> list[str]:
         """Takes up the last checkpoint, and tells of what was lost since the run was left."""
+        fingerprint = self._fingerprint()
+        state, content, notes = ranks.from_first(lambda: self._left(fingerprint))
+        loading = self.seconds["loading"]
+        self._take_up(state, content)
+        self.seconds["loading"] += loading
+        self.folder.set_status("running", datetime.now(UTC))
+        return notes
+
+    def _left(self, fingerprint: str) -> tuple[dict[str, Any], bytes, list[str]]:
+        """The last checkpoint, and what was lost since; a spec that was lost is written again."""
         state, content = self.folder.load_checkpoint()
         if state["objective"] != self.objective:
             command = {"laplace": "search", "map": "map"}[state["objective"]]
             raise RunError(f"{self.folder.path}: was started with `symdsl {command}`; resume it with that")
-        if self.folder.read_info()["dataset"] != data_room.fingerprint(self.dataset):
+        if self.folder.read_info()["dataset"] != fingerprint:
             raise RunError(f"{self.folder.path}: the data are not those the run was started with")
-        loading = self.seconds["loading"]
-        self._take_up(state, content)
-        self.seconds["loading"] += loading
-        notes = losses(self.folder, self.trainer.epoch)
+        notes = losses(self.folder, state["epoch"])
         if {SPEC, GRAPH} & {*self.folder.damaged(), *self.folder.missing()}:
             self._write_spec()
-        self.folder.set_status("running", datetime.now(UTC))
-        return notes
+        return state, content, notes
 
     def _take_up(self, state: dict[str, Any], content: bytes) -> None:
         try:
@@ -260,12 +298,17 @@ class _Run:
                 self._retry(error)
         with self._timed("evidence"):
             laplace = final_laplace(self.trainer)
+        content = ranks.from_first(lambda: self._concluded(laplace))
+        self.callbacks.on_finish(content)
+        return Result(content, self.folder.path, self.spec)
+
+    def _concluded(self, laplace: Laplace) -> dict[str, Any]:
+        """Measures the network and writes the result; the content of `result.json`."""
         with self._timed("posterior"):
             posterior = self._posterior()
         content = self._result(laplace)
         self._write_result(content, posterior)
-        self.callbacks.on_finish(content)
-        return Result(content, self.folder.path, self.spec)
+        return content
 
     def _epoch(self) -> None:
         started = time.perf_counter()
@@ -305,7 +348,7 @@ class _Run:
         if self.retried:
             cause = diagnosis(self.trainer, self._losses)
             raise NumericalError(f"{error}, again at half the learning rate: {cause}") from None
-        self._take_up(*self.folder.load_checkpoint())
+        self._take_up(*ranks.from_first(self.folder.load_checkpoint))
         self.retried = True
         self.trainer.step_size /= 2
         self.callbacks.on_note(f"{error}; going on from epoch {self.trainer.epoch} at half the learning rate")
@@ -317,6 +360,8 @@ class _Run:
         self.seconds[phase] += time.perf_counter() - started
 
     def _save_in_turn(self) -> None:
+        if ranks.rank():
+            return
         last = self.trainer.epoch == self.spec.facts.search.epochs
         if last or time.perf_counter() - self._saved_at >= self._saving_took / _SAVING_SHARE:
             self._save()

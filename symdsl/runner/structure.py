@@ -10,6 +10,7 @@ from typing import Any
 import attrs
 import torch
 
+from symdsl import ranks
 from symdsl.analysis.facts import Facts, Objective
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, laplace_of, parse_fisher
@@ -117,7 +118,8 @@ def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
     laplace = laplace_at(trainer, FINAL, index, scaled=False)
     sizes = laplace.ggn.sizes
     prior = math.fsum(size * math.log(laplace.precisions[key]) for key, size in sizes.items())
-    return (laplace.log_likelihood() - 0.5 * (laplace.log_det.value - prior)) / laplace.examples
+    bound = (laplace.log_likelihood() - 0.5 * (laplace.log_det.value - prior)) / laplace.examples
+    return ranks.from_first(lambda: bound)
 
 
 def final_laplace(trainer: Trainer) -> Laplace:
@@ -209,17 +211,20 @@ class Structure:
         index = sample(trainer, self._looked_at)
         laplace = laplace_at(trainer, self.estimator, index)
         gains = self._gains_without_blocks(laplace, index)
-        share = 1 - trainer.search.prior_optimizer.damping
-        trainer.precisions = mackay_step(laplace, self.learned, share)
-        if not trainer.likelihood.has_noise:
-            moved = {key: trainer.precisions[key] for key in self.learned & trainer.precisions.keys()}
-            trainer.precisions |= lifted(moved, LEAST_MEDIAN)
-        else:
-            trainer.noise = math.exp(
-                (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
-            )
+        decided = ranks.from_first(lambda: (gains, laplace.effective_parameters(), *self._moved(laplace)))
+        gains, effective, trainer.precisions, trainer.noise = decided  # the same on all ranks, to the last bit
         self._move_ranges()
-        return laplace, [*self._remove_block(gains), *self._prune(laplace.effective_parameters())]
+        return laplace, [*self._remove_block(gains), *self._prune(effective)]
+
+    def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
+        """Return the precisions and the noise, moved towards the largest evidence."""
+        trainer, share = self.trainer, 1 - self.trainer.search.prior_optimizer.damping
+        precisions = mackay_step(laplace, self.learned, share)
+        if trainer.likelihood.has_noise:
+            log_noise = (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
+            return precisions, math.exp(log_noise)
+        moved = {key: precisions[key] for key in self.learned & precisions.keys()}
+        return precisions | lifted(moved, LEAST_MEDIAN), trainer.noise
 
     def _remove_block(self, gains: Mapping[str, float]) -> list[str]:
         """Leave out one residual block, that of the largest gain of those with a positive one for some steps.

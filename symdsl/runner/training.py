@@ -10,6 +10,7 @@ import attrs
 import torch
 from torch import Tensor
 
+from symdsl import ranks
 from symdsl.analysis.facts import Facts, Search
 from symdsl.data import Augmentation, Dataset, Examples
 from symdsl.data.records import seeded
@@ -54,6 +55,8 @@ class EpochMetrics:
 
 class Trainer:
     """The weights of one search, their optimiser and the priors that they are trained under.
+
+    Several ranks share out the examples of every batch, and hold the same weights.
 
     Nothing here depends on when it is called: batches and their augmentation come from the seed and the epoch, so that
     a state restored at an epoch goes on exactly as the uninterrupted search would.
@@ -124,7 +127,8 @@ class Trainer:
             self.net.train()
             self.optimizer.param_groups[0]["lr"] = self.learning_rate
             self.net.draw_from(stream("cpu", self.seed, "transformations", self.step), self.spread)
-            sums += self._train_step(augmented(self.train.batch(index, self.device), index))
+            own = index[ranks.share(len(index))]
+            sums += self._train_step(augmented(self.train.batch(own, self.device), own), len(index))
             self.step += 1
             after_step()
         self.epoch += 1
@@ -144,16 +148,41 @@ class Trainer:
         warm = min(1.0, _COLD + (1 - _COLD) * progress / _WARM_UP)
         return self.step_size * optimizer.lr * SCHEDULES[optimizer.schedule](progress) * warm
 
-    def _train_step(self, batch: Examples) -> Tensor:
-        outputs = self.net(batch.x)
-        loss = self.likelihood.loss(outputs, batch.y)
+    def _train_step(self, own: Examples, examples: int) -> Tensor:
+        """Takes a step.
+
+        Args:
+            own: this rank's examples of the batch.
+            examples: how many the batch has on all ranks.
+
+        Returns:
+            Loss and right answers, summed over the batch, and whether the gradient was not finite.
+        """
         self.optimizer.zero_grad()
-        (loss / (len(batch) * self.noise)).backward()
+        sums = self._add_up(self._backward(own, examples) if len(own) else None)
         self._add_prior_gradient()
         norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.search.optimizer.clip or math.inf)
         self.optimizer.step()
-        right = torch.zeros_like(norm) if self.likelihood.has_noise else (outputs.argmax(1) == batch.y).sum()
-        return torch.stack((loss.detach(), right.to(loss.dtype), (~torch.isfinite(norm)).to(loss.dtype)))
+        return torch.cat((sums, (~torch.isfinite(norm)).to(sums.dtype).view(1)))
+
+    def _backward(self, own: Examples, examples: int) -> Tensor:
+        """Sets the gradients that these examples give; returns their loss and right answers."""
+        outputs = self.net(own.x)
+        loss = self.likelihood.loss(outputs, own.y)
+        (loss / (examples * self.noise)).backward()
+        right = torch.zeros_like(loss) if self.likelihood.has_noise else (outputs.argmax(1) == own.y).sum()
+        return torch.stack((loss.detach(), right.to(loss.dtype)))
+
+    def _add_up(self, sums: Tensor | None) -> Tensor:
+        """Adds up gradients and sums over the ranks; a rank without an example in the batch has zeros."""
+        trained = [parameter for parameter in self.net.parameters() if parameter.requires_grad]
+        if sums is None:
+            sums = trained[0].new_zeros(2)
+        if ranks.count() > 1:
+            for parameter in trained:
+                parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+            ranks.add_up([*(one.grad for one in trained if one.grad is not None), sums])
+        return sums
 
     def _add_prior_gradient(self) -> None:
         for key, precision in self.precisions.items():

@@ -416,6 +416,28 @@ class RunFolder:
             raise
 
 
+class OnlookersFolder(RunFolder):
+    """The folder of a run that another process writes: what is written to it here goes nowhere."""
+
+    def write_bytes(self, name: str, content: bytes) -> None:
+        """Leaves the file to the other process."""
+
+    def seal(self, *names: str) -> None:
+        """Leaves the checksums to the other process."""
+
+    def set_status(self, status: Status, now: datetime, reason: str | None = None) -> None:
+        """Leaves the status to the other process."""
+
+    def append_metrics(self, record: Mapping[str, Any]) -> None:
+        """Leaves the metrics to the other process."""
+
+    def truncate_metrics(self, epoch: int) -> None:
+        """Leaves the metrics to the other process."""
+
+    def save_checkpoint(self, state: Mapping[str, Any], tensors: bytes) -> None:
+        """Leaves the checkpoint to the other process."""
+
+
 def _sums(info: Mapping[str, Any]) -> dict[str, str]:
     """The checksums that `run.json` holds, by file; none where an earlier version wrote it."""
     return dict(info.get("sha256", {}))

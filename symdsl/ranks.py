@@ -1,0 +1,214 @@
+"""Several processes at the same work, as `torchrun` starts them: what they share out, and what they tell one another.
+
+Every function does what one process alone would have it do where there is no group of processes. Where there is one,
+all of them must call the same functions in the same order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch import distributed as dist
+
+from symdsl.diagnostics import NumericalError, RunError, SpecError
+
+Found = TypeVar("Found")
+Key = TypeVar("Key")
+
+_PATIENCE = timedelta(days=7)
+"""How long ranks wait for one another; those that have died are noticed at once, by their closed connections."""
+
+
+class RankLostError(RunError):
+    """Another rank has ended before its time.
+
+    Attributes:
+        folder: of the run, once there is one.
+        silent: whether the first rank lives and says so.
+    """
+
+    folder: Path | None = None
+    silent: bool = False
+
+
+def count() -> int:
+    """How many ranks there are."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """Which of them this process is; the first, 0, is the one that writes."""
+    return dist.get_rank() if count() > 1 else 0
+
+
+def started() -> bool:
+    """Whether `torchrun`, or something that sets the same variables, has started this process as one of several."""
+    return int(os.environ.get("WORLD_SIZE", "1")) > 1 and {"RANK", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
+
+
+@contextlib.contextmanager
+def joined(device: str) -> Iterator[str]:
+    """Joins the group of processes that `torchrun` has started, if it has, for as long as the block lasts.
+
+    Args:
+        device: `auto`, `cpu`, `cuda` or `cuda:n`.
+
+    Yields:
+        The device that is this rank's own: of several GPUs one each.
+
+    Raises:
+        RunError: there are not as many GPUs as ranks on this machine, or the others are not reached.
+    """
+    if not started():
+        yield device
+        return
+    own = _own(device)
+    if own.type == "cuda":
+        torch.cuda.set_device(own)
+    with _together():
+        dist.init_process_group("nccl" if own.type == "cuda" else "gloo", timeout=_PATIENCE)
+    try:
+        yield str(own)
+    finally:
+        with contextlib.suppress(RuntimeError):
+            dist.destroy_process_group()
+
+
+def _own(device: str) -> torch.device:
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    own = torch.device(device)
+    if own.type != "cuda":
+        return own
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if own.index is not None:
+        raise RunError(f"`--device {device}` is one GPU, but every rank needs its own; leave the number out")
+    if local >= torch.cuda.device_count():
+        raise RunError(f"rank {local} of this machine has no GPU: there are {torch.cuda.device_count()}")
+    return torch.device("cuda", local)
+
+
+@contextlib.contextmanager
+def _together() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:  # what gloo and nccl raise where a connection is closed
+        ranks = os.environ.get("WORLD_SIZE", "several")
+        raise RankLostError(f"another of the {ranks} ranks has ended or is not reached") from error
+
+
+def share(examples: int, of: int | None = None) -> slice:
+    """Which of so many examples are this rank's, or another's: runs of nearly equal length, in order of the ranks."""
+    one = rank() if of is None else of
+    return slice(examples * one // count(), examples * (one + 1) // count())
+
+
+def shares(examples: int) -> list[int]:
+    """How many of so many examples every rank has."""
+    return [one.stop - one.start for one in (share(examples, of) for of in range(count()))]
+
+
+@torch.no_grad()
+def add_up(tensors: Sequence[Tensor]) -> None:
+    """Replaces tensors by their sums over the ranks, all of one type in one flat bucket."""
+    if count() == 1:
+        return
+    for dtype in dict.fromkeys(one.dtype for one in tensors):
+        alike = [one for one in tensors if one.dtype == dtype]
+        bucket = torch.cat([one.flatten() for one in alike])
+        with _together():
+            dist.all_reduce(bucket)
+        for one, total in zip(alike, bucket.split([one.numel() for one in alike]), strict=True):
+            one.copy_(total.view_as(one))
+
+
+@torch.no_grad()
+def joined_rows(rows: Tensor, numbers: Sequence[int]) -> Tensor:
+    """The rows `[n, ...]` of all ranks, in order of the ranks; `numbers` says how many each has."""
+    if count() == 1:
+        return rows
+    padded = rows.new_zeros(max(numbers), *rows.shape[1:])
+    padded[: len(rows)] = rows
+    found = [torch.empty_like(padded) for _ in numbers]
+    with _together():
+        dist.all_gather(found, padded)
+    return torch.cat([one[:number] for one, number in zip(found, numbers, strict=True)])
+
+
+def told_by_all(value: Found) -> list[Found]:
+    """What every rank says, in order of the ranks."""
+    if count() == 1:
+        return [value]
+    found: list[Any] = [None] * count()
+    with _together():
+        dist.all_gather_object(found, value)
+    return found
+
+
+def from_first(work: Callable[[], Found]) -> Found:
+    """What work gives on the first rank, the only one that does it.
+
+    Raises:
+        RunError, NumericalError, SpecError: on every rank, where the first has raised it.
+    """
+    if count() == 1:
+        return work()
+    told: list[Any] = [None, None]
+    if rank() == 0:
+        try:
+            told[0] = work()
+        except (RunError, NumericalError, SpecError) as error:
+            told[1] = error
+    with _together():
+        dist.broadcast_object_list(told, src=0)
+    if told[1] is not None:
+        raise told[1]
+    result: Found = told[0]
+    return result
+
+
+@torch.no_grad()
+def divided(costs: Mapping[Key, float], work: Callable[[Key], Tensor]) -> dict[Key, Tensor]:
+    """Tensors by key, each worked out on one rank and handed to the others, so that all take about as long.
+
+    Args:
+        costs: what each takes, on one scale.
+        work: makes the tensor of a key.
+
+    Raises:
+        NumericalError: on every rank, where one has raised it.
+    """
+    if count() == 1:
+        return {key: work(key) for key in costs}
+    loads, owners = [0.0] * count(), {}
+    for key, cost in sorted(costs.items(), key=lambda one: -one[1]):
+        owners[key] = loads.index(min(loads))
+        loads[owners[key]] += cost
+    own: dict[Key, Tensor] = {}
+    failure: str | None = None
+    for key, owner in owners.items():
+        if owner == rank() and failure is None:
+            try:
+                own[key] = work(key)
+            except NumericalError as error:
+                failure = str(error)
+    told = told_by_all((failure, {key: (tuple(one.shape), one.dtype, one.device.type) for key, one in own.items()}))
+    for reason, _ in told:
+        if reason is not None:
+            raise NumericalError(reason)
+    return {key: _handed_on(own.get(key), owners[key], told[owners[key]][1][key]) for key in costs}
+
+
+def _handed_on(own: Tensor | None, owner: int, form: tuple[tuple[int, ...], torch.dtype, str]) -> Tensor:
+    shape, dtype, device = form
+    found = torch.empty(shape, dtype=dtype, device=device) if own is None else own.contiguous()
+    with _together():
+        dist.broadcast(found, src=owner)
+    return found

@@ -1,0 +1,205 @@
+"""Searches shared out among two processes, which must find what one finds alone."""
+
+import json
+import os
+import signal
+import socket
+import time
+from contextlib import ExitStack
+
+import attrs
+import pytest
+import torch
+
+from processes import started
+from symdsl import data, lowering, ranks, runner
+from symdsl.diagnostics import RunError
+from symdsl.evidence.backward import _batches
+from symdsl.runner.start import begin
+from symdsl.runner.structure import Structure
+from symdsl.runner.training import Trainer
+from symdsl.runs import RunFolder
+from symdsl.spec import load
+
+SPEC = """
+data synthetic(size = 4, classes = 3, train = 33, test = 8) |> standardize |> augment(flip = true, shift = 1)
+
+network tiny {
+  input image(channels, 4, 4)
+  layer l1: F-FC + CONV(3) -> 3 |> relu
+  layer l2: F-FC + CONV(3) -> 4 stride 2 |> relu
+  flatten
+  layer h1: FC -> classes
+}
+
+search {
+  epochs   = 4
+  every    = 1
+  batch    = 8
+  examples = 30
+}
+"""
+CURVATURES = {"joint": "joint", "kfac": "kfac-expand"}
+"""Names of the spec, and of the evidence."""
+
+
+def found(curvature):
+    """Precisions after 20 evidence steps in float64, and figures of the last epoch."""
+    spec = load("tiny.sym", {"search.objective": f"laplace(approximation = {curvature})"})
+    dataset = data.load(spec)
+    wide = {part: attrs.evolve(one, x=one.x.double()) for part in ("train", "test") for one in [getattr(dataset, part)]}
+    net = lowering.compile(spec, 0).double()
+    start = begin(net, spec.facts, len(dataset.train))
+    trainer = Trainer(net, spec.facts, attrs.evolve(dataset, **wide), 0, start.precisions)
+    structure = Structure(trainer, start.learned, print)
+    assert structure.estimator.curvature == CURVATURES[curvature]
+    metrics = [structure.train_epoch()[0] for _ in range(4)]
+    assert trainer.step == 20
+    return {"precisions": trainer.precisions, "last": attrs.asdict(metrics[-1])}
+
+
+PROGRAM = """
+import json
+from runner.test_ranks import CURVATURES, found
+from symdsl import ranks
+with ranks.joined("cpu"):
+    print(json.dumps({curvature: found(curvature) for curvature in CURVATURES}))
+"""
+
+
+@pytest.fixture
+def tiny(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "tiny.sym").write_text(SPEC)
+    return tmp_path
+
+
+def on_ranks(stack, arguments, cwd, number=2):
+    """`python` with these arguments as so many ranks, as torchrun starts them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(number)}
+    found = []
+    for rank in range(number):
+        with pytest.MonkeyPatch.context() as patched:
+            for name, value in {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)}.items():
+                patched.setenv(name, value)
+            found.append(stack.enter_context(started(arguments, cwd)))
+    return found
+
+
+def ends(processes):
+    """Status, output and complaint of each."""
+    said = [one.communicate(timeout=120) for one in processes]
+    return [(one.returncode, *texts) for one, texts in zip(processes, said, strict=True)]
+
+
+def test_two_ranks_find_the_precisions_of_one_process(tiny):
+    path = os.path.dirname(os.path.dirname(__file__))
+    with ExitStack() as stack:
+        running = on_ranks(stack, ["-c", f"import sys; sys.path.insert(0, {path!r})\n{PROGRAM}"], tiny)
+        alone = {curvature: found(curvature) for curvature in CURVATURES}
+        shared = [
+            json.loads(said) for status, said, complaint in ends(running) if status == 0 or pytest.fail(complaint)
+        ]
+    for curvature in CURVATURES:
+        assert shared[0][curvature] == shared[1][curvature]
+        assert shared[0][curvature]["precisions"] == pytest.approx(alone[curvature]["precisions"], rel=1e-5)
+        assert shared[0][curvature]["last"] == pytest.approx(alone[curvature]["last"], rel=1e-9)
+        assert len(set(alone[curvature]["precisions"].values())) > 5
+
+
+def test_a_search_of_two_ranks_is_a_run_like_any_other_and_goes_on_alone(tiny):
+    with ExitStack() as stack:
+        command = ["-m", "symdsl", "search", "tiny.sym", "--device", "cpu", "--out", "two", "--set", "search.epochs=2"]
+        first, second = ends(on_ranks(stack, command, tiny))
+    assert (first[0], second) == (0, (0, "", "")), first
+    assert "epoch 2/2" in first[2]
+    run = RunFolder.view(tiny / "two")
+    assert (run.status, len(run.read_metrics())) == ("finished", 2)
+    runner.search(load("tiny.sym", {"search.epochs": 2}), device="cpu", out="one")
+    alone = RunFolder.view(tiny / "one").read_result()
+    assert run.read_result()["test"]["nll"] == pytest.approx(alone["test"]["nll"], rel=1e-3)
+    assert run.read_result()["neg_log_evidence_per_example"] == pytest.approx(
+        alone["neg_log_evidence_per_example"], rel=1e-3
+    )
+
+
+def test_a_killed_rank_ends_the_run_with_one_line_and_one_process_goes_on(tiny):
+    with ExitStack() as stack:
+        command = ["-m", "symdsl", "search", "tiny.sym", "--device", "cpu", "--out", "two", "--quiet"]
+        running = on_ranks(stack, [*command, "--set", "search.epochs=100000"], tiny)
+        deadline = time.monotonic() + 60
+        while not (tiny / "two" / "metrics.jsonl").exists() and time.monotonic() < deadline:
+            time.sleep(0.02)
+        os.kill(running[1].pid, signal.SIGKILL)
+        (status, said, complaint), second = ends(running)
+    assert (status, said, second[0]) == (3, "", -signal.SIGKILL)
+    line = (
+        "error: another of the 2 ranks has ended or is not reached; go on with: symdsl search --device cpu --resume two"
+    )
+    assert complaint == f"{line}\n"
+    run = RunFolder.view(tiny / "two")
+    assert run.resumable
+    done = run.load_checkpoint()[0]["epoch"]
+
+    class EnoughError(Exception):
+        pass
+
+    class Stopping:
+        def on_epoch(self, record):
+            assert record["epoch"] == done + 1
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        runner.search(resume="two", device="cpu", callbacks=[Stopping()])
+
+
+def test_one_process_alone_keeps_everything_to_itself():
+    assert (ranks.count(), ranks.rank(), ranks.share(7), ranks.shares(7)) == (1, 0, slice(0, 7), [7])
+    rows = torch.ones(3)
+    ranks.add_up([rows])
+    assert rows.tolist() == [1, 1, 1]
+    assert ranks.joined_rows(rows, [3]) is rows
+    assert (ranks.told_by_all(4), ranks.from_first(lambda: 5)) == ([4], 5)
+    assert ranks.divided({"a": 1.0}, lambda key: rows) == {"a": rows}
+
+
+def test_examples_are_shared_out_evenly_and_none_twice(monkeypatch):
+    monkeypatch.setattr(ranks, "count", lambda: 3)
+    parts = [ranks.share(10, of) for of in range(3)]
+    assert [number for part in parts for number in range(10)[part]] == list(range(10))
+    assert ranks.shares(10) == [3, 3, 4]
+    assert _batches(10, 4) == [4, 4 + 2]
+    assert _batches(11, 4) == [4, 4, 3]
+    assert _batches(3, 4) == [3]
+    with pytest.raises(RunError, match="2 examples cannot be shared out among 3 ranks: start fewer"):
+        _batches(2, 4)
+
+
+DISAGREEING = """
+from symdsl import ranks
+from symdsl.diagnostics import NumericalError, RunError
+import torch
+def work(key):
+    if key == "bad":
+        raise NumericalError("not finite")
+    return torch.ones(2)
+def refuse():
+    raise RunError("no room")
+with ranks.joined("cpu"):
+    for wrong in (lambda: ranks.divided({"bad": 1.0, "good": 2.0}, work), lambda: ranks.from_first(refuse)):
+        try:
+            wrong()
+        except (NumericalError, RunError) as error:
+            print(error)
+    print(ranks.divided({"b": 1.0, "a": 2.0, "c": 1.0}, lambda key: torch.full((ord(key) - 96,), float(ranks.rank()))))
+"""
+
+
+def test_what_fails_on_one_rank_fails_on_all(tmp_path):
+    with ExitStack() as stack:
+        done = ends(on_ranks(stack, ["-c", DISAGREEING], tmp_path))
+    whole = "not finite\nno room\n{'b': tensor([1., 1.]), 'a': tensor([0.]), 'c': tensor([1., 1., 1.])}\n"
+    assert done == [(0, whole, "")] * 2
