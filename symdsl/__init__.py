@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from symdsl import data, render
+    from symdsl.auditing import audit
     from symdsl.diagnostics import NumericalError, RunError, SpecError
     from symdsl.evidence import laplace
     from symdsl.lowering import compile
@@ -25,6 +26,7 @@ __all__ = [
     "Spec",
     "SpecError",
     "__version__",
+    "audit",
     "compile",
     "data",
     "laplace",
@@ -42,6 +44,7 @@ _HOMES = {
     "RunError": "diagnostics",
     "Spec": "spec",
     "SpecError": "diagnostics",
+    "audit": "auditing",
     "compile": "lowering",
     "load": "spec",
     "load_run": "runner",

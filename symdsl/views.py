@@ -37,6 +37,13 @@ def data_bytes(content: Mapping[str, Any]) -> bytes:
     return _table_bytes(data_tables(content))
 
 
+def audit_bytes(content: Mapping[str, Any]) -> bytes:
+    """What `symdsl audit` prints, from the audit as JSON has it."""
+    from symdsl.render.audit import audit_table
+
+    return _table_bytes(audit_table(content))
+
+
 def runs_bytes(runs: Sequence[Mapping[str, Any]]) -> bytes:
     """Return what `symdsl runs` prints, from the contents of a list of runs."""
     from symdsl.render import runs_table

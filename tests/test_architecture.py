@@ -24,6 +24,7 @@ RIGHT = (
     "evidence",
     "kinds.weight_use",
     "lowering",
+    "auditing",
     "predictive",
     "runner",
     "export",

@@ -304,6 +304,19 @@ class Optimizer:
 
 
 @attrs.frozen
+class Invariance:
+    """A regulariser of training: `weight` times half the squared distance of logits around the orbit of a group.
+
+    Attributes:
+        group: as `symdsl.audit` takes it.
+        weight: of the term, per example, beside the likelihood.
+    """
+
+    group: str
+    weight: float
+
+
+@attrs.frozen
 class Mackay:
     """Prior update by MacKay's fixed point; `damping` in [0, 1) is the share of the old log precision that is kept."""
 
@@ -325,6 +338,7 @@ class Search:
         prior_optimizer: update of the prior precisions.
         batch: examples per batch.
         seed: seeds initialisation, order and sampling.
+        invariance: what training is regularised by, if by anything.
     """
 
     objective: Objective
@@ -337,6 +351,7 @@ class Search:
     prior_optimizer: Mackay
     batch: int
     seed: int
+    invariance: Invariance | None = None
 
 
 @attrs.frozen

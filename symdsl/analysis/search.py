@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from symdsl.analysis.expressions import evaluate
-from symdsl.analysis.facts import Curvature, Fisher, Mackay, Objective, Optimizer, Search
+from symdsl.analysis.facts import Curvature, Fisher, Invariance, Mackay, Objective, Optimizer, Search
 from symdsl.analysis.names import Scope, replaced, unique, unknown
 from symdsl.analysis.types import Bound, bind
 from symdsl.analysis.values import Given
@@ -39,9 +39,19 @@ def _search(bound: dict[str, Any]) -> Search:
         "start": bound.get("start"),
         "every": bound.get("every"),
         "optimizer": Optimizer("adam", **_arguments(bound["optimizer"])),
+        "invariance": _invariance(bound.get("invariance")),
         "prior_optimizer": Mackay(**_arguments(bound["prior_optimizer"])),
     }
     return Search(**{**bound, **special})
+
+
+def _invariance(bound: Bound | None) -> Invariance | None:
+    if bound is None:
+        return None
+    arguments = _arguments(bound)
+    group = arguments["group"]
+    numbers = ", ".join(map(str, group.arguments.values()))
+    return Invariance(f"{group.name}({numbers})" if numbers else group.name, arguments["weight"])
 
 
 def _arguments(bound: Bound) -> dict[str, Any]:

@@ -69,6 +69,23 @@ _MACKAY = Signature(
     replaced=(("schedule", "every evidence step moves the priors by the same share"),),
 )
 
+_ORBIT = Variant(
+    (
+        Signature("p4", about="quarter turns"),
+        Signature("p4m", about="quarter turns and flips"),
+        Signature("translations", about="by quarters of a side, around the edges"),
+        Signature("rotations", (Parameter("n", Whole(2, 360), about="elements"),), "turns by 360/n degrees, bilinear"),
+    )
+)
+_LOGIT = Signature(
+    "logit",
+    (
+        Parameter("group", _ORBIT, about="whose orbit"),
+        Parameter("weight", Real(0, 1e9), 1.0, "of the term beside the likelihood"),
+    ),
+    "half the squared distance of the logits of an example from those of its orbit",
+)
+
 SEARCH = Signature(
     "search",
     (
@@ -98,6 +115,12 @@ SEARCH = Signature(
             ),
             "mackay",
             "how the prior precisions are updated",
+        ),
+        Parameter(
+            "invariance",
+            Variant((_LOGIT,)),
+            None,
+            "what training is regularised by, on its batches only; left out: nothing",
         ),
         Parameter("batch", Whole(1, _LARGEST), 128, "training examples per training step"),
         Parameter("seed", Whole(0, 2**63 - 1), 711, "of initial weights, order of examples, and drawn labels"),

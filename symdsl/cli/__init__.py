@@ -15,7 +15,7 @@ _IN_THE_ORDER_OF_THE_WORK = {
     **dict.fromkeys(("search", "map"), "learning"),
     "sweep": "sweeping",
     **dict.fromkeys(("runs", "show", "report", "eval"), "runs"),
-    **dict.fromkeys(("predict", "export"), "learned"),
+    **dict.fromkeys(("audit", "predict", "export"), "learned"),
     "lsp": "specs",
 }
 """The module of each command, which is imported when the command is asked for."""

@@ -1,4 +1,4 @@
-"""The commands that use what a run learned: `predict` and `export`."""
+"""The commands that use what a run learned: `audit`, `predict` and `export`."""
 
 from __future__ import annotations
 
@@ -7,14 +7,46 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from symdsl.cli.options import PATH, device_option
+from symdsl.cli.options import PATH, device_option, json_option
 from symdsl.cli.terminal import deliver, note
-from symdsl.views import PREDICTION_VIEWS
+from symdsl.views import PREDICTION_VIEWS, audit_bytes, json_bytes
 
 if TYPE_CHECKING:
     from symdsl.runner import Run
 
 TARGETS = ("pt2", "onnx", "torch")
+
+
+@click.command()
+@click.argument("run", type=PATH, metavar="RUN|SPEC")
+@click.option(
+    "--group",
+    default="p4",
+    show_default=True,
+    metavar="G",
+    help="What the input is moved by: p4 (quarter turns), p4m (with flips), translations, or rotations(n).",
+)
+@click.option(
+    "-o", "--output", type=PATH, help="File of the picture, an SVG; by default audit.svg, in the run's folder."
+)
+@device_option
+@json_option
+def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool) -> None:
+    """Measure how invariant a network really is: outputs, saliency maps and layers around the orbit of a group.
+
+    Of a SPEC, which ends with `.sym`, the network is looked at as it begins.
+    """
+    import attrs
+
+    from symdsl.runner import audit_spec_or_run
+    from symdsl.runs import write_atomic
+
+    done = audit_spec_or_run(run, group, device)
+    path = output or (Path("audit.svg") if run.suffix == ".sym" else run / "audit.svg")
+    write_atomic(path, done.picture)
+    content = attrs.asdict(done.found)
+    click.echo(json_bytes(content) if as_json else audit_bytes(content), nl=False)
+    note(f"picture: {path}")
 
 
 @click.command()

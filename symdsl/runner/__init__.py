@@ -1,5 +1,6 @@
 """The search: the loop in small steps, schedules, checkpoints, resume."""
 
+from symdsl.runner.audits import audit_spec_or_run
 from symdsl.runner.evaluate import evaluate
 from symdsl.runner.loading import Run, load_run
 from symdsl.runner.searching import Result, search
@@ -7,4 +8,16 @@ from symdsl.runner.seeds import SeedsResult, search_seeds
 from symdsl.runner.sweeping import grid, sweep
 from symdsl.runner.timing import probe
 
-__all__ = ["Result", "Run", "SeedsResult", "evaluate", "grid", "load_run", "probe", "search", "search_seeds", "sweep"]
+__all__ = [
+    "Result",
+    "Run",
+    "SeedsResult",
+    "audit_spec_or_run",
+    "evaluate",
+    "grid",
+    "load_run",
+    "probe",
+    "search",
+    "search_seeds",
+    "sweep",
+]

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from symdsl import ranks
 from symdsl.analysis.facts import Facts, Search
+from symdsl.auditing import Element, elements_of, invariance_penalty
 from symdsl.data import Augmentation, Dataset, Examples
 from symdsl.data.records import seeded
-from symdsl.diagnostics import NumericalError
+from symdsl.diagnostics import NumericalError, RunError
 from symdsl.evidence.loss import LIKELIHOODS, Likelihood
 from symdsl.nn import Network
 
@@ -100,6 +101,16 @@ class Trainer:
         self.step = 0
         self.step_size = 1.0
         self.spread = 0.0
+        self._orbit = self._elements()
+
+    def _elements(self) -> tuple[Element, ...]:
+        """Return the orbit that training is regularised by."""
+        if self.search.invariance is None:
+            return ()
+        try:
+            return elements_of(self.search.invariance.group, *self.train.x.shape[2:])
+        except ValueError as error:
+            raise RunError(f"`search.invariance` does not fit the images: {error}") from None
 
     @property
     def steps_per_epoch(self) -> int:
@@ -169,7 +180,7 @@ class Trainer:
         """Sets the gradients that these examples give; returns their loss and right answers."""
         outputs = self.net(own.x)
         loss = self.likelihood.loss(outputs, own.y)
-        (loss / (examples * self.noise)).backward()
+        (self._regularised(loss / self.noise, own.x, outputs) / examples).backward()
         right = torch.zeros_like(loss) if self.likelihood.has_noise else (outputs.argmax(1) == own.y).sum()
         return torch.stack((loss.detach(), right.to(loss.dtype)))
 
@@ -183,6 +194,12 @@ class Trainer:
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             ranks.add_up([*(one.grad for one in trained if one.grad is not None), sums])
         return sums
+
+    def _regularised(self, loss: Tensor, x: Tensor, outputs: Tensor) -> Tensor:
+        """Return the loss with what training is regularised by."""
+        if self.search.invariance is None:
+            return loss
+        return loss + self.search.invariance.weight * invariance_penalty(self.net, x, outputs, self._orbit)
 
     def _add_prior_gradient(self) -> None:
         for key, precision in self.precisions.items():

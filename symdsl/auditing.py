@@ -1,0 +1,305 @@
+"""How invariant a network really is: its outputs, its saliency maps and its hidden maps around the orbit of a group.
+
+The measures are those of Moskalev et al. 2023, "On genuine invariance learning without weight-tying"; means are over
+examples and all elements of the group but the identity.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import attrs
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from symdsl.data import Examples
+from symdsl.data.transforms import rotated
+from symdsl.diagnostics import RunError
+from symdsl.nn import Average, Lift, Mean, Network, RelaxedLayer
+
+GROUPS = "p4, p4m, translations or rotations(n)"
+"""The groups of an audit, in words."""
+
+SALIENCY_EXAMPLES, SENSITIVITY_EXAMPLES, LAYER_EXAMPLES = 256, 64, 256
+"""Examples that saliency maps, Jacobians and hidden maps are looked at of, at most."""
+
+STEPS = 16
+"""Points on the way from nothing to an image at which its gradient is taken."""
+
+_KEPT = 0.9
+_BATCH = 256
+
+
+@attrs.frozen
+class Element:
+    """One element of a group: what it does to images `[n, C, h, w]`, and what undoes that."""
+
+    name: str
+    act: Callable[[Tensor], Tensor]
+    undo: Callable[[Tensor], Tensor]
+
+
+@attrs.frozen
+class LayerAudit:
+    """A layer.
+
+    Attributes:
+        name: of the layer or module.
+        distance: the mean of `||h(g x) - g h(x)|| / ||h(x)||` over examples and elements, h from the input to
+            the output of the layer. On a vector g does nothing; a lifted map is averaged over its group.
+    """
+
+    name: str
+    distance: float
+
+
+@attrs.frozen
+class Audit:
+    """How invariant a network is.
+
+    Attributes:
+        group: as asked for.
+        elements: names of its elements, the identity first.
+        examples: how many were looked at.
+        accuracies: by element, fractions of 1.
+        accuracy: their mean.
+        worst_accuracy: their least.
+        nll: mean over examples and elements, in nats.
+        worst_nll: of the worst element.
+        distribution_invariance: DI, the mean of KL(p(x) || p(g x)) in nats (equation 1).
+        logit_invariance: LI, the mean of `||f(x) - f(g x)||^2 / 2` (equation 2).
+        saliency_similarity: SI, the mean cosine of the saliency map of x and that of g x turned back (equation 3).
+        jacobian_norm: largest singular value of d logits / d input, the mean over examples.
+        layers: how far every layer is from equivariant, first to last.
+    """
+
+    group: str
+    elements: tuple[str, ...]
+    examples: int
+    accuracies: tuple[float, ...]
+    accuracy: float
+    worst_accuracy: float
+    nll: float
+    worst_nll: float
+    distribution_invariance: float
+    logit_invariance: float
+    saliency_similarity: float
+    jacobian_norm: float
+    layers: tuple[LayerAudit, ...]
+
+
+def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
+    """The elements of a group on images of that size, the identity first.
+
+    `translations` are sixteen: those by quarters of a side, around the edges.
+
+    Raises:
+        ValueError: there is no such group, or it does not map images of that size to themselves.
+    """
+    turns = re.fullmatch(r"rotations\((\d{1,3})\)", group.replace(" ", ""))
+    if group not in ("p4", "p4m", "translations") and not (turns and int(turns[1]) >= 2):
+        raise ValueError(f"`group` (={group!r}) must be {GROUPS}, n at least 2")
+    if group == "translations":
+        if height % 4 or width % 4:
+            raise ValueError(f"`translations` go by quarters of a side: {height}x{width} images have none")
+        moves = [(row, column) for row in range(4) for column in range(4)]
+        return tuple(_shift(row * height // 4, column * width // 4) for row, column in moves)
+    if height != width:
+        raise ValueError(f"`{group}` turns images, but {height}x{width} ones are not square")
+    if turns and 4 % int(turns[1]):
+        return tuple(_rotation(360 * number / int(turns[1])) for number in range(int(turns[1])))
+    count = int(turns[1]) if turns else 4
+    flips = (False, True) if group == "p4m" else (False,)
+    return tuple(_turn(number * (4 // count), flip) for flip in flips for number in range(count))
+
+
+def _shift(rows: int, columns: int) -> Element:
+    return Element(
+        f"({rows}, {columns})",
+        lambda x: x.roll((rows, columns), (-2, -1)),
+        lambda x: x.roll((-rows, -columns), (-2, -1)),
+    )
+
+
+def _turn(number: int, flip: bool) -> Element:
+    name = f"{90 * number}\N{DEGREE SIGN}" + (" flipped" if flip else "")
+
+    def act(x: Tensor) -> Tensor:
+        return torch.rot90(x.flip(-1) if flip else x, number, (-2, -1))
+
+    def undo(x: Tensor) -> Tensor:
+        back = torch.rot90(x, -number, (-2, -1))
+        return back.flip(-1) if flip else back
+
+    return Element(name, act, undo)
+
+
+def _rotation(degrees: float) -> Element:
+    def by(angle: float) -> Callable[[Tensor], Tensor]:
+        return lambda x: rotated(x, x.new_full((len(x),), angle).deg2rad())
+
+    return Element(
+        f"{degrees:.3g}\N{DEGREE SIGN}", by(degrees) if degrees else _same, by(-degrees) if degrees else _same
+    )
+
+
+def _same(x: Tensor) -> Tensor:
+    return x
+
+
+def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str = "p4") -> Audit:
+    """How invariant a classifier is to a group.
+
+    Args:
+        module: any torch module, `[n, C, h, w] -> [n, class]` logits; it is looked at in evaluation mode, where it is.
+        data: examples, or their images and labels, as the module reads them.
+        group: `p4` (quarter turns), `p4m` (with flips), `translations`, or `rotations(n)`, bilinear unless n is 2 or 4.
+
+    Raises:
+        ValueError: there is no such group, or it does not fit the images.
+        RunError: the targets are not classes.
+    """
+    x, y = (data.x, data.y) if isinstance(data, Examples) else data
+    if y.is_floating_point() or y.ndim != 1:
+        raise RunError("an audit needs class labels: invariance of predictions is that of probabilities")
+    elements = elements_of(group, x.shape[2], x.shape[3])
+    with _evaluated(module):
+        like = next(module.parameters(), x)
+        x, y = x.to(like.device, like.dtype), y.to(like.device)
+        logits = torch.stack([outputs_of(module, one.act(x)).double() for one in elements])
+        likelihoods = logits.log_softmax(2)
+        right = (logits.argmax(2) == y).double().mean(1)
+        nll = -likelihoods.gather(2, y.expand(len(elements), -1)[..., None]).mean((1, 2))
+        divergence = (likelihoods[0].exp() * (likelihoods[0] - likelihoods[1:])).sum(2).mean()
+        few, labels = x[:SALIENCY_EXAMPLES], y[:SALIENCY_EXAMPLES]
+        maps = [one.undo(saliency(module, one.act(few), labels)) for one in elements]
+        similarity = torch.stack([_cosine(maps[0], one) for one in maps[1:]]).mean()
+        return Audit(
+            group=group,
+            elements=tuple(one.name for one in elements),
+            examples=len(x),
+            accuracies=tuple(right.tolist()),
+            accuracy=float(right.mean()),
+            worst_accuracy=float(right.min()),
+            nll=float(nll.mean()),
+            worst_nll=float(nll.max()),
+            distribution_invariance=float(divergence),
+            logit_invariance=float(0.5 * (logits[1:] - logits[0]).square().sum(2).mean()),
+            saliency_similarity=float(similarity),
+            jacobian_norm=_jacobian_norm(module, x[:SENSITIVITY_EXAMPLES]),
+            layers=tuple(_layers(module, x[:LAYER_EXAMPLES], elements)),
+        )
+
+
+@contextmanager
+def _evaluated(module: nn.Module) -> Iterator[None]:
+    training = module.training
+    module.eval()
+    try:
+        yield
+    finally:
+        module.train(training)
+
+
+@torch.no_grad()
+def outputs_of(module: nn.Module, x: Tensor) -> Tensor:
+    """The outputs, some examples at a time."""
+    return torch.cat([module(some) for some in x.split(_BATCH)])
+
+
+def saliency(module: nn.Module, x: Tensor, labels: Tensor) -> Tensor:
+    """The saliency map of every image for its label, `[n, 1, h, w]`.
+
+    The absolute integrated gradient from the image of zeros (Sundararajan et al. 2017), summed over channels; what is
+    less than 0.9 of its maximum is left out, and the rest blurred by a Gaussian of one pixel, as in the paper.
+    """
+    found = []
+    for images, own in zip(x.split(_BATCH), labels.split(_BATCH), strict=True):
+        total = torch.zeros_like(images)
+        for step in range(STEPS):
+            at = (images * (step + 0.5) / STEPS).detach().requires_grad_()
+            chosen = module(at).gather(1, own[:, None]).sum()
+            total += torch.autograd.grad(chosen, at)[0]
+        found.append((total * images / STEPS).abs().sum(1, keepdim=True))
+    maps = torch.cat(found)
+    maps = maps.where(maps >= _KEPT * maps.amax((2, 3), keepdim=True), 0.0)
+    line = torch.exp(-0.5 * torch.tensor([1.0, 0.0, 1.0], dtype=maps.dtype, device=maps.device))
+    line = line / line.sum()
+    return functional.conv2d(functional.pad(maps, (1, 1, 1, 1)), torch.outer(line, line)[None, None])
+
+
+def _cosine(one: Tensor, other: Tensor) -> Tensor:
+    found: Tensor = functional.cosine_similarity(one.flatten(1).double(), other.flatten(1).double()).mean()
+    return found
+
+
+def _jacobian_norm(module: nn.Module, x: Tensor) -> float:
+    at = x.detach().clone().requires_grad_()
+    outputs = module(at)
+    rows = [torch.autograd.grad(one.sum(), at, retain_graph=True)[0].flatten(1) for one in outputs.T]
+    return float(torch.linalg.matrix_norm(torch.stack(rows, 1).double(), 2).mean())
+
+
+# ---------------------------------------------------------------- layers
+
+
+@torch.no_grad()
+def _layers(module: nn.Module, x: Tensor, elements: tuple[Element, ...]) -> Iterator[LayerAudit]:
+    found = [_hidden(module, one.act(x)) for one in elements]
+    for name, before in found[0].items():
+        size = before.flatten(1).norm(dim=1).clamp(min=torch.finfo(before.dtype).tiny)
+        apart = []
+        for one, hidden in zip(elements[1:], found[1:], strict=True):
+            moved = one.act(before) if before.ndim == 4 and before.shape[2:].numel() > 1 else before
+            apart.append(((hidden[name] - moved).flatten(1).norm(dim=1) / size).mean())
+        yield LayerAudit(name, float(torch.stack(apart).mean()))
+
+
+def _hidden(module: nn.Module, x: Tensor) -> dict[str, Tensor]:
+    """What every layer writes: of a network of symdsl its layers, of another module what has parameters of its own."""
+    found: dict[str, Tensor] = {}
+    hooks = []
+
+    def keep(name: str, order: int, copies: int) -> Callable[[nn.Module, object, Tensor], None]:
+        def hook(_: nn.Module, __: object, output: Tensor) -> None:
+            if isinstance(output, Tensor) and len(output) == copies * len(x):
+                mean = output.unflatten(0, (-1, copies)).mean(1)
+                found[name] = mean.unflatten(1, (-1, order)).mean(2) if order > 1 else mean
+
+        return hook
+
+    for name, layer, order, copies in _watched(module):
+        hooks.append(layer.register_forward_hook(keep(name, order, copies)))
+    module(x)
+    for one in hooks:
+        one.remove()
+    return {name: one.double() for name, one in found.items()}
+
+
+def _watched(module: nn.Module) -> Iterator[tuple[str, nn.Module, int, int]]:
+    """The layers by name, with the order of the group of their maps, and copies of an example."""
+    if not isinstance(module, Network):
+        own = ((name, one) for name, one in module.named_modules() if any(True for _ in one.parameters(recurse=False)))
+        yield from ((name or type(one).__name__, one, 1, 1) for name, one in own)
+        return
+    copies = 1
+    for name, stage in module.active():
+        if isinstance(stage, Average):
+            copies *= stage.samples
+        elif isinstance(stage, Mean):
+            copies //= module.average(stage.since).samples
+        elif isinstance(stage, RelaxedLayer | Lift):
+            yield name, stage, stage.order, copies
+
+
+# ---------------------------------------------------------------- regulariser
+
+
+def invariance_penalty(module: nn.Module, x: Tensor, outputs: Tensor, elements: tuple[Element, ...]) -> Tensor:
+    """`||f(x) - f(g x)||^2 / 2` summed over a batch, in the mean over the elements but the identity; a scalar."""
+    moved = module(torch.cat([one.act(x) for one in elements[1:]])).unflatten(0, (len(elements) - 1, len(x)))
+    total: Tensor = 0.5 * (moved - outputs).square().sum() / (len(elements) - 1)
+    return total

@@ -1,0 +1,113 @@
+"""What `symdsl audit` shows: a table, and a picture of logits and saliency maps around the orbit."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from symdsl.render.cells import new_table, number_text, percent_text
+from symdsl.render.colours import INK, PAPER, QUIET
+from symdsl.render.markup import text
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import Group
+
+_LINES = ("#1f6feb", "#c2410c", "#15803d", "#8b3fd1", "#b3261e", "#0e7490", "#8a6d00", "#9d3370", "#5c5c5c", "#2b6cb0")
+_SIDE, _GAP, _CHART, _LEFT = 84, 8, 190, 46
+
+
+def audit_table(content: Mapping[str, Any]) -> Group:
+    """The measures of an audit, and how far every layer is from equivariant.
+
+    Args:
+        content: the audit as JSON has it.
+    """
+    from rich.console import Group
+
+    measures = new_table((("measure", "left"), ("value", "right"), ("", "left")))
+    for cells in _measures(content):
+        measures.add_row(*cells)
+    layers = new_table((("layer", "left"), ("distance from equivariant", "right")))
+    for one in content["layers"]:
+        layers.add_row(one["name"], number_text(one["distance"]))
+    return Group(measures, layers)
+
+
+def _measures(content: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    orbit = f"over {len(content['elements'])} elements of {content['group']}, {content['examples']:,} examples"
+    yield "accuracy", percent_text(content["accuracy"]), orbit
+    worst = content["elements"][content["accuracies"].index(content["worst_accuracy"])]
+    yield "worst accuracy", percent_text(content["worst_accuracy"]), f"at {worst}"
+    yield "NLL", number_text(content["nll"]), f"nats; worst element {number_text(content['worst_nll'])}"
+    yield "DI", number_text(content["distribution_invariance"]), "KL of predictions, nats; 0 where invariant"
+    yield "LI", number_text(content["logit_invariance"]), "half the squared distance of logits; 0 where invariant"
+    yield "SI", number_text(content["saliency_similarity"]), "cosine of saliency maps turned back; 1 where invariant"
+    yield "Jacobian", number_text(content["jacobian_norm"]), "largest singular value, mean over examples"
+
+
+def audit_svg(
+    title: str,
+    elements: Sequence[str],
+    logits: NDArray[np.floating[Any]],
+    images: NDArray[np.floating[Any]],
+    maps: NDArray[np.floating[Any]],
+) -> bytes:
+    """Logits of the first example around the orbit, and saliency maps of some examples, turned back.
+
+    Args:
+        title: what is audited.
+        elements: names of the elements shown.
+        logits: `[element, class]`, of the first example.
+        images: `[example, row, column]`.
+        maps: `[example, element, row, column]`.
+    """
+    step = _SIDE + _GAP
+    width = _LEFT + len(elements) * step
+    height = 64 + _CHART + len(images) * step + 20
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="Helvetica">',
+        f'<rect width="100%" height="100%" fill="{PAPER}"/>',
+        _text(_LEFT, 18, title, 13),
+        _text(_LEFT, 36, "logits of one example around the orbit; below, saliency maps turned back", 10, QUIET),
+    ]
+    low, high = float(logits.min()), float(logits.max())
+    for number in range(logits.shape[1]):
+        points = " ".join(
+            f"{_LEFT + column * step + _SIDE / 2:.1f},"
+            f"{48 + _CHART * (1 - (float(value) - low) / max(high - low, 1e-9)):.1f}"
+            for column, value in enumerate(logits[:, number])
+        )
+        line = _LINES[number % len(_LINES)]
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{line}" stroke-width="1.5"/>')
+    parts += [_text(2, 54, f"{high:.3g}", 9, QUIET), _text(2, 48 + _CHART, f"{low:.3g}", 9, QUIET)]
+    top = 64 + _CHART
+    for column, name in enumerate(elements):
+        parts.append(_text(_LEFT + column * step, top - 2, name, 10))
+    for row, image in enumerate(images):
+        for column in range(len(elements)):
+            data = base64.b64encode(_png(image, maps[row, column])).decode()
+            place = f'x="{_LEFT + column * step}" y="{top + 6 + row * step}" width="{_SIDE}" height="{_SIDE}"'
+            look = 'style="image-rendering:pixelated"'
+            parts.append(f'<image {place} {look} href="data:image/png;base64,{data}"/>')
+    return "\n".join([*parts, "</svg>\n"]).encode()
+
+
+def _text(x: float, y: float, words: str, size: int, ink: str = INK) -> str:
+    return f'<text x="{x}" y="{y}" font-size="{size}" fill="{ink}">{text(words)}</text>'
+
+
+def _png(image: NDArray[np.floating[Any]], saliency: NDArray[np.floating[Any]]) -> bytes:
+    import numpy as np
+    from PIL import Image
+
+    low, high = float(image.min()), float(image.max())
+    grey = 1 - 0.6 * (image - low) / max(high - low, 1e-9)
+    heat = saliency / max(float(saliency.max()), 1e-9)
+    colours = np.stack([grey, grey * (1 - heat), grey * (1 - heat)], -1)
+    file = io.BytesIO()
+    Image.fromarray((255 * colours).round().clip(0, 255).astype(np.uint8)).save(file, "PNG")
+    return file.getvalue()

@@ -1,0 +1,86 @@
+"""Audits of finished runs, and of the networks of specs before they learn."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+from symdsl import data as data_room
+from symdsl import lowering
+from symdsl.auditing import Audit, audit, elements_of, outputs_of, saliency
+from symdsl.data import Examples, Preprocessing
+from symdsl.diagnostics import RunError
+from symdsl.nn import Network
+from symdsl.render.audit import audit_svg
+from symdsl.runner.device import resolve_device
+from symdsl.runner.evaluate import learned_network
+from symdsl.runs import RunFolder
+from symdsl.spec import load
+
+_SHOWN, _MOST_ELEMENTS = 4, 8
+
+
+@attrs.frozen(eq=False)
+class Audited:
+    """An audit and its picture.
+
+    Attributes:
+        found: the measures.
+        picture: logits around the orbit and saliency maps turned back, an SVG.
+    """
+
+    found: Audit
+    picture: bytes
+
+
+def audit_spec_or_run(path: Path, group: str, device: str = "auto") -> Audited:
+    """Audits the network of a finished run, or of a spec with its initial weights, on the test data.
+
+    Args:
+        path: a run's folder, or a spec, which ends with `.sym`.
+        group: see `symdsl.audit`.
+        device: `auto`, `cpu`, `cuda` or `cuda:n`.
+
+    Raises:
+        SpecError: the spec is wrong.
+        RunError: the run is not finished, its data cannot be used, or the group does not fit the images.
+    """
+    target = resolve_device(device)
+    net, test = _of_spec(path) if path.suffix == ".sym" else _of_run(path)
+    try:
+        found = audit(net.to(target), test, group)
+    except ValueError as error:
+        raise RunError(f"{path}: cannot be audited: {error}") from None
+    return Audited(found, _picture(net, test, found, path.stem))
+
+
+def _of_spec(path: Path) -> tuple[Network, Examples]:
+    spec = load(path)
+    return lowering.compile(spec), data_room.load(spec).test
+
+
+def _of_run(path: Path) -> tuple[Network, Examples]:
+    folder = RunFolder.view(path)
+    result = folder.read_result()
+    folder.refuse_damaged()
+    preprocessing = Preprocessing.read(folder.read_info().get("preprocessing"))
+    dataset = data_room.load(load(folder.path / "spec.sym"), result["seed"], preprocessing)
+    return learned_network(folder), dataset.test
+
+
+def _picture(net: Network, test: Examples, found: Audit, title: str) -> bytes:
+    net.eval()
+    elements = elements_of(found.group, test.x.shape[2], test.x.shape[3])[:_MOST_ELEMENTS]
+    x, y = test.x[:_SHOWN].to(net.device), test.y[:_SHOWN].to(net.device)
+    maps = [one.undo(saliency(net, one.act(x), y))[:, 0] for one in elements]
+    around = [outputs_of(net, one.act(x[:1]))[0] for one in elements]
+    stacked = [[one[row].double().cpu().numpy() for one in maps] for row in range(len(x))]
+    return audit_svg(
+        f"{title} under {found.group}: LI {found.logit_invariance:.3g}, SI {found.saliency_similarity:.3g}",
+        [one.name for one in elements],
+        np.stack([one.double().cpu().numpy() for one in around]),
+        x.double().mean(1).cpu().numpy(),
+        np.array(stacked),
+    )

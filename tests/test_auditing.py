@@ -1,0 +1,194 @@
+"""Audits: what a network with a symmetry, one without, and one that was trained for it are found to be."""
+
+from __future__ import annotations
+
+import json
+
+import attrs
+import pytest
+import torch
+from click.testing import CliRunner
+from torch import nn
+
+import symdsl
+from oracles.comparison import assert_same
+from oracles.records import Chain, candidate
+from symdsl import lowering, runner
+from symdsl.auditing import elements_of, invariance_penalty, saliency
+from symdsl.cli import main
+from symdsl.data import Examples
+from symdsl.diagnostics import RunError
+from symdsl.spec import parse
+
+GROUPS = ["p4", "p4m", "translations", "rotations(2)", "rotations(4)"]
+PLAIN = """data digits(size = 8) |> standardize |> subset(n = 100, test = 40)
+network n {
+  input image(1, 8, 8)
+  flatten
+  layer h: FC -> 12 |> relu
+  layer out: FC -> classes
+}
+search { epochs = 6 every = 20 batch = 20 }"""
+
+
+def noise(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+
+
+def examples(count: int = 12, side: int = 8) -> Examples:
+    return Examples(noise(count, 1, side, side), torch.arange(count) % 3)
+
+
+@pytest.mark.parametrize("group", [*GROUPS, "rotations(6)"])
+def test_what_an_element_does_can_be_undone(group: str) -> None:
+    x = noise(2, 1, 8, 8)
+    first, *others = elements_of(group, 8, 8)
+    assert_same(first.act(x), x)
+    for one in others:
+        assert float((one.act(x) - x).abs().max()) > 0.1
+        if group != "rotations(6)":
+            assert_same(one.undo(one.act(x)), x)
+
+
+@pytest.mark.parametrize(("group", "order"), [("p4", 4), ("p4m", 8), ("translations", 16), ("rotations(12)", 12)])
+def test_a_group_has_its_elements(group: str, order: int) -> None:
+    found = elements_of(group, 8, 8)
+    assert len({one.name for one in found}) == len(found) == order
+
+
+@pytest.mark.parametrize(
+    ("group", "size", "words"),
+    [
+        ("p5", (8, 8), "must be p4"),
+        ("rotations(1)", (8, 8), "must be p4"),
+        ("p4", (8, 6), "not square"),
+        ("translations", (8, 6), "quarters of a side"),
+    ],
+)
+def test_a_group_that_does_not_fit_is_refused(group: str, size: tuple[int, int], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        elements_of(group, *size)
+
+
+def test_weight_tying_is_invariant_in_every_measure() -> None:
+    chain = Chain(1, 8, 8).lift("p4").layer(candidate("GCONV"), channels=3, activations=("tanh",)).project("max")
+    net = lowering.build(tuple(chain.pool("max").flatten().layer(candidate("FC"), channels=3).nodes), 0).double()
+    found = symdsl.audit(net, examples(), "p4")
+    assert found.logit_invariance < 1e-20
+    assert abs(found.distribution_invariance) < 1e-12
+    assert found.saliency_similarity == pytest.approx(1)
+    assert found.accuracy == found.worst_accuracy
+    assert found.nll == pytest.approx(found.worst_nll)
+    assert [one.name for one in found.layers] == ["lift", "l1", "l2"]
+    assert max(one.distance for one in found.layers) < 1e-10
+    assert symdsl.audit(net, examples(), "p4m").logit_invariance > 1e-6
+
+
+def test_any_module_is_audited_and_left_as_it_was() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(128, 3))
+    module = module.double().train()
+    data = examples()
+    found = symdsl.audit(module, (data.x, data.y), "p4")
+    assert module.training
+    assert found == symdsl.audit(module, data, "p4")
+    assert [one.name for one in found.layers] == ["0", "4"]
+    assert min(one.distance for one in found.layers) > 0.01
+    module.eval()
+    with torch.no_grad():
+        f = [module(torch.rot90(data.x, number, (2, 3))) for number in range(4)]
+    expected = sum(float(0.5 * (one - f[0]).square().sum(1).mean()) for one in f[1:]) / 3
+    assert found.logit_invariance == pytest.approx(expected)
+    p = [one.softmax(1) for one in f]
+    divergence = sum(float((p[0] * (p[0] / one).log()).sum(1).mean()) for one in p[1:]) / 3
+    assert found.distribution_invariance == pytest.approx(divergence)
+    accuracies = [float((one.argmax(1) == data.y).double().mean()) for one in f]
+    assert found.accuracies == pytest.approx(accuracies)
+    assert (found.accuracy, found.worst_accuracy) == pytest.approx((sum(accuracies) / 4, min(accuracies)))
+    with pytest.raises(attrs.exceptions.FrozenInstanceError):
+        found.accuracy = 1.0  # type: ignore[misc]
+
+
+def test_the_norm_of_the_jacobian_of_a_linear_map_is_that_of_its_matrix() -> None:
+    linear = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).double()
+    expected = float(torch.linalg.matrix_norm(linear[1].weight.detach(), 2))
+    assert symdsl.audit(linear, examples()).jacobian_norm == pytest.approx(expected)
+
+
+def test_integrated_gradients_of_a_linear_map_are_weights_times_image() -> None:
+    linear = nn.Sequential(nn.Flatten(), nn.Linear(64, 1, bias=False)).double()
+    with torch.no_grad():
+        linear[1].weight.zero_()[0, 27] = 3.0
+    x = noise(2, 1, 8, 8)
+    found = saliency(linear, x, torch.zeros(2).long())
+    assert_same(
+        found.amax((2, 3)) / found.sum((2, 3)), torch.full((2, 1), (1 / (1 + 2 * 0.6065306597)) ** 2).double(), 1e-6
+    )
+    assert found.flatten(1).argmax(1).tolist() == [27, 27]
+
+
+def test_targets_must_be_classes() -> None:
+    with pytest.raises(RunError, match="class labels"):
+        symdsl.audit(nn.Flatten(), (noise(2, 1, 4, 4), noise(2)))
+
+
+# ---------------------------------------------------------------- regulariser
+
+
+def test_the_penalty_is_the_logit_invariance_error_of_the_batch() -> None:
+    linear, data = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).double(), examples()
+    found = invariance_penalty(linear, data.x, linear(data.x), elements_of("p4", 8, 8))
+    assert float(found.detach()) / len(data) == pytest.approx(symdsl.audit(linear, data, "p4").logit_invariance)
+
+
+def test_a_regularised_network_is_less_sensitive_to_the_group(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    found = {}
+    for name, setting in (("without", ""), ("with", "invariance = logit(group = p4, weight = 3) ")):
+        spec = parse(PLAIN.replace("epochs", f"{setting}epochs"))
+        runner.search(spec, device="cpu", out=tmp_path / name, objective="map")
+        run = symdsl.load_run(tmp_path / name)
+        found[name] = symdsl.audit(run.network, symdsl.data.load(spec).test, "p4").logit_invariance
+    assert found["with"] < 0.1 * found["without"]
+
+
+def test_a_regulariser_that_does_not_fit_is_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    text = PLAIN.replace("digits(size = 8)", "digits(size = 6)").replace("8, 8", "6, 6")
+    spec = parse(text.replace("epochs", "invariance = logit(translations) epochs"))
+    with pytest.raises(RunError, match=r"`search.invariance` does not fit the images: `translations` go by quarters"):
+        runner.search(spec, device="cpu", out=tmp_path / "run")
+
+
+# ---------------------------------------------------------------- the command
+
+
+def called(*arguments: object):  # type: ignore[no-untyped-def]
+    return CliRunner().invoke(main, ["audit", *map(str, arguments), "--device", "cpu"])
+
+
+def test_the_command_audits_runs_and_specs(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "n.sym").write_text(PLAIN)
+    runner.search(symdsl.load(tmp_path / "n.sym"), device="cpu", out=tmp_path / "run", objective="map")
+    done = called(tmp_path / "run", "--group", "p4m", "--json")
+    assert done.exit_code == 0, done.output
+    content = json.loads(done.stdout)
+    assert (content["group"], content["examples"], len(content["elements"])) == ("p4m", 40, 8)
+    assert {"accuracy", "worst_accuracy", "distribution_invariance", "logit_invariance", "saliency_similarity"} <= {
+        *content
+    }
+    assert (tmp_path / "run" / "audit.svg").read_bytes().startswith(b"<svg")
+    fresh = called(tmp_path / "n.sym", "-o", tmp_path / "fresh.svg")
+    assert fresh.exit_code == 0, fresh.output
+    assert "saliency maps turned back" in fresh.stdout
+    assert "h   " in fresh.stdout
+
+
+def test_the_command_says_in_a_line_what_cannot_be_audited(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "n.sym").write_text(PLAIN)
+    for arguments, words in (
+        ((tmp_path / "nothing",), "nothing"),
+        ((tmp_path / "n.sym", "--group", "p6"), "must be p4, p4m, translations or rotations(n)"),
+    ):
+        done = called(*arguments)
+        assert done.exit_code == 3
+        assert words in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
