@@ -99,7 +99,8 @@ class ProductSketch:
 
     def of_pairs(self, g: Tensor, a: Tensor) -> Tensor:
         """Of the gradient of every example: `[n, width]`."""
-        left, right = (one @ signs.to(one.dtype) for one, signs in zip((g, a), self._signs, strict=True))
+        both = zip((g, a), self._signs, strict=True)
+        left, right = (torch.einsum("nbri,biw->nbrw", one, signs.to(one.dtype)) for one, signs in both)
         sums: Tensor = (left * right).sum((1, 2)) * self.width**-0.5
         return sums
 
