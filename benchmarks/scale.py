@@ -29,7 +29,7 @@ AXES = {
     "width": (1, 2, 4),
     "classes": (10, 100, 1_000),
     "layers": (8, 16, 32),
-    "size": (16, 24, 32),
+    "size": (16, 32, 64),
 }
 FIGURES = ("training", "evidence", "memory")
 BATCH, CHANNELS, STRIDES = 128, 8, 3
