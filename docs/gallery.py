@@ -32,8 +32,8 @@ PROFILE = "cpu"
 
 _HEAD = """# Gallery
 
-Every shipped spec, and what was learned from its data with one seed. `python docs/gallery.py` runs them all and writes
-this page.
+Shipped specs, and what was learned from their data with one seed. `python docs/gallery.py` runs them all, or those that
+it is given, and writes this page.
 
 | spec | test accuracy | test NLL, nats | test ECE | -log evidence per example | parameters | epochs | time |
 |---|--:|--:|--:|--:|--:|--:|--:|

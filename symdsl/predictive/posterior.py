@@ -128,7 +128,7 @@ class Predicted:
         return (self.probabilities - indicators).square().sum(1)
 
     def calibration_error(self, targets: Tensor) -> float:
-        """Expected calibration error: |accuracy - confidence| in each bin of confidence, weighted by the bins' sizes.
+        """Expected calibration error: the gap of accuracy and confidence in bins of confidence, weighted by size.
 
         Guo et al. 2017, eq. 3.
         """
@@ -172,8 +172,15 @@ class Posterior:
         return torch.cat(means), self.temperature * torch.cat(covariances)
 
     def predict(self, net: Network, x: Tensor) -> Predicted:
-        """The predictive of the linearised network; see `outputs`."""
+        """The predictive of the linearised network, see `outputs`; at temperature 0 that of the network itself."""
+        if self.temperature == 0:
+            return self._plain(net, x)
         return self.predictive(*self.outputs(net, x))
+
+    @torch.no_grad()
+    def _plain(self, net: Network, x: Tensor) -> Predicted:
+        outputs = torch.cat([net(part.to(net.device)) for part in x.split(_EXAMPLES)])
+        return Predicted.plain(outputs, self.likelihood, self.noise)
 
     def predictive(self, mean: Tensor, covariance: Tensor) -> Predicted:
         """The predictive of Gaussian outputs: softmax in the mean over drawn logits, or a Gaussian with their noise."""
