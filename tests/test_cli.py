@@ -136,6 +136,7 @@ def test_threads_soon_sleep_unless_told_how_to_wait(
     ("arguments", "complaint"),
     [
         (["frobnicate", "tiny.sym"], "No such command"),
+        (["serach", "tiny.sym"], "No such command 'serach'. Did you mean 'search'?"),
         (["search"], "Missing argument"),
         (["search", "tiny.sym", "--set", "epochs"], "must have the form K=V"),
         (["search", "tiny.sym", "--set", "=3"], "must have the form K=V"),

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import rich_click as click
 
-from symdsl.diagnostics import Diagnostic, NumericalError, RunError, SpecError, render_text, wants_colour
+from symdsl.diagnostics import Diagnostic, NumericalError, RunError, SpecError, render_text, suggest, wants_colour
 
 SPEC_WRONG, FAILED, INTERRUPTED = 1, 3, 130
 
@@ -34,6 +34,15 @@ class Commands(click.RichGroup):
             return None
         command: click.Command = getattr(import_module(f"symdsl.cli.{self._modules[cmd_name]}"), cmd_name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name; a usage error proposes the nearest one if there is none."""
+        near = None if args[0] in self._modules else suggest(args[0], self._modules)
+        if near is not None:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean '{near}'?")
+        return super().resolve_command(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command, and exit with the status that fits its outcome."""
