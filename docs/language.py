@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 from symdsl.analysis.expressions import FUNCTIONS
@@ -16,11 +17,11 @@ from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, AFFINE, INPUTS, NORMAL, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
-from symdsl.catalog.signatures import REQUIRED, Parameter, Signature, Variant
+from symdsl.catalog.signatures import REQUIRED, Parameter, Quoted, Real, Signature, Switch, Type, Variant, Whole
 from symdsl.diagnostics import SpecError, listing, render_text
-from symdsl.editor.wording import type_words
+from symdsl.editor.wording import UNBOUNDED, values
 from symdsl.groups import GROUPS, TRIVIAL
-from symdsl.kinds import KINDS, call_signature
+from symdsl.kinds import INIT_SCALE, KINDS
 from symdsl.spec import parse
 
 FILE = Path(__file__).with_suffix(".md")
@@ -40,24 +41,48 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def _arguments(signature: Signature) -> Iterator[tuple[str, str, str, str]]:
     for parameter in signature.parameters:
-        yield parameter.name, parameter.about, type_words(parameter.type), _default(parameter)
+        yield f"`{parameter.name}`", parameter.about, _type(parameter.type), _default(parameter)
+
+
+def _type(type: Type) -> str:
+    """Describe the values of a type in few words."""
+    match type:
+        case Whole(low, high):
+            return f"whole, {_range(low, high)}"
+        case Real(low, high, above, below):
+            return _range(low, high, above, below)
+        case Quoted():
+            return "text"
+        case Switch():
+            return "flag"
+        case _:
+            return listing(values(type))
+
+
+def _range(low: float, high: float, above: bool = False, below: bool = False) -> str:
+    if high >= UNBOUNDED:
+        return f"> {low:g}" if above else f"≥ {low:g}"
+    if above or below:
+        return f"{'>' if above else '≥'} {low:g}, {'<' if below else '≤'} {high:g}"
+    return f"{low:g} to {high:g}"
 
 
 def _default(parameter: Parameter) -> str:
     if parameter.default is REQUIRED:
-        return "must be given"
-    return f"`{parameter.default_words}`" if parameter.default is not None else "left out"
+        return "required"
+    return f"`{parameter.default_words}`" if parameter.default is not None else ""
 
 
 def _called(signatures: Iterable[Signature]) -> str:
-    """A row for each argument of what can be called, and one for what takes none."""
-    rows: list[tuple[str, str, str, str, str]] = []
-    for one in signatures:
-        first = f"`{one.name}`: {one.about}" if one.about else f"`{one.name}`"
-        for name, about, type, default in _arguments(one) if one.parameters else [("", "", "", "")]:
-            rows.append((first, f"`{name}`" if name else "", about, type, default))
+    """A row for each argument, or one without; signatures that follow one another with equal arguments share rows."""
+    rows: list[tuple[str, ...]] = []
+    for _, group in groupby(signatures, lambda one: one.parameters):
+        alike = list(group)
+        first = "<br>".join(f"`{one.name}`: {one.about}" if one.about else f"`{one.name}`" for one in alike)
+        for row in _arguments(alike[0]) if alike[0].parameters else [("", "", "", "")]:
+            rows.append((first, *row))
             first = ""
-    return _table(("", "argument", "what it is", "type", "default"), rows)
+    return _table(("", "argument", "meaning", "values", "default"), rows)
 
 
 def _nested(signature: Signature) -> Iterator[Signature]:
@@ -76,13 +101,13 @@ def _unique(signatures: Iterable[Signature]) -> list[Signature]:
 TABLES: dict[str, Callable[[], str]] = {
     "sources": lambda: _called(source.signature for source in SOURCES.values()),
     "transforms": lambda: _called(transform.signature for transform in TRANSFORMS.values()),
-    "kinds": lambda: _called(call_signature(kind) for kind in KINDS.built_in.values()),
+    "kinds": lambda: _called(
+        [*(kind.signature for kind in KINDS.built_in.values()), Signature("every kind", (INIT_SCALE,))]
+    ),
     "affine": lambda: _called([AFFINE]),
     "normal": lambda: _called([NORMAL]),
     "image": lambda: _called(INPUTS.values()),
-    "search": lambda: _table(
-        ("key", "what it is", "type", "default"), ((f"`{name}`", *rest) for name, *rest in _arguments(SEARCH))
-    ),
+    "search": lambda: _table(("key", "meaning", "values", "default"), _arguments(SEARCH)),
     "values": lambda: _called(_unique(_nested(SEARCH))),
     "types": lambda: _table(("type", "accepts"), ((f"`{one.name}`", one.words) for one in PARAMETER_TYPES.values())),
     "groups": lambda: _table(

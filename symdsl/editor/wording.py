@@ -24,7 +24,7 @@ from symdsl.diagnostics import RunError, listing
 from symdsl.editor.cursor import Cursor
 from symdsl.kinds import KINDS, Kind, call_signature
 
-_UNBOUNDED = 10**9
+UNBOUNDED = 10**9
 
 KEYWORDS = {
     "let": "`let name = value` gives a name to a number, a text, a list or a kind.",
@@ -162,7 +162,7 @@ def type_words(type: Type) -> str:
 
 def _bounds(low: float, high: float, above: bool = False, below: bool = False) -> str:
     least = f"{'above' if above else 'at least'} {low:g}"
-    return least if high >= _UNBOUNDED else f"{least} and {'below' if below else 'at most'} {high:g}"
+    return least if high >= UNBOUNDED else f"{least} and {'below' if below else 'at most'} {high:g}"
 
 
 def parameter_words(parameter: Parameter) -> str:
