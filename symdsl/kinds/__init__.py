@@ -43,12 +43,12 @@ INIT_SCALE = Parameter(
 
 
 def call_signature(kind: Kind) -> Signature:
-    """All that can be given to a kind in a spec."""
+    """Return all arguments that a kind can be given in a spec."""
     return Signature(kind.name, (*kind.signature.parameters, INIT_SCALE))
 
 
 def completed(kind: Kind, arguments: Arguments, site: Site) -> dict[str, Value]:
-    """Arguments with those that follow from the site filled in, where none are given."""
+    """Return arguments with those filled in that follow from the site."""
     return {**arguments, **_implied(kind, site), **arguments}
 
 
@@ -57,7 +57,7 @@ def _implied(kind: Kind, site: Site) -> dict[str, Value]:
 
 
 def label(kind: Kind, arguments: Arguments, site: Site) -> str:
-    """The kind with the arguments that differ from their defaults at a site, as a spec would write it."""
+    """Return the kind with the arguments that differ from their defaults at a site, as a spec would write it."""
     implied = _implied(kind, site)
     defaults = {one.name: implied.get(one.name, one.default) for one in kind.signature.parameters}
     given = [one for one in kind.signature.parameters if one.name in arguments]

@@ -19,14 +19,14 @@ Arguments = Mapping[str, Value]
 
 @attrs.frozen
 class Site:
-    """Where a candidate stands: the maps it reads and writes."""
+    """The place of a candidate: the maps that it reads and writes."""
 
     reads: Shape
     writes: Shape
 
     @property
     def single(self) -> bool:
-        """Whether both maps have one position only."""
+        """Whether both maps have a single position."""
         return self.reads.positions == self.writes.positions == 1
 
 
@@ -52,7 +52,7 @@ class Tensor:
 
 @attrs.frozen
 class Refusal:
-    """Why a kind cannot stand at a site.
+    """A reason why a kind cannot be used at a site.
 
     Attributes:
         code: of the diagnostic.
@@ -73,7 +73,7 @@ class Refusal:
 
 @attrs.frozen
 class Kind:
-    """All there is of a kind, built in or of another package.
+    """Everything there is to know about a kind, built in or from another package.
 
     `module` and `weight_use` name functions, `"package.module:function"`, because checking a spec must not load torch.
 
@@ -101,11 +101,11 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """As written in a spec."""
+        """The name of the kind in a spec."""
         return self.signature.name
 
     def imported(self, reference: str) -> Any:
-        """What `module` or `weight_use` names; loads torch.
+        """Import what `module` or `weight_use` names; this loads torch.
 
         Raises:
             RunError: it cannot be imported.

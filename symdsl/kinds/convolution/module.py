@@ -53,6 +53,6 @@ class Conv(Path):
 
 
 def conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> Conv:
-    """The path of a candidate of CONV."""
+    """Build the path of a CONV candidate."""
     kernel = layer.in_shape.sides(cast(int, candidate.argument("k")))
     return Conv(layer.in_shape.planes, layer.out_shape.planes, kernel, layer.strides, scale, generator)

@@ -12,40 +12,40 @@ K = Parameter("k", Whole(1, 10**4), about="side of the kernel; an odd number")
 
 
 def kernel_limit(shape: Shape) -> int:
-    """The largest kernel a map can be convolved with: it may wrap round once, so 3 on a side of 2 but not of 1."""
+    """Return the largest kernel for a map: it may wrap round once, so 3 on a side of 2 but not of 1."""
     return 2 * (shape.width if shape.is_line else min(shape.height, shape.width)) - 1
 
 
 def taps_of(site: Site, arguments: Arguments) -> tuple[int, int]:
-    """Rows and columns of the kernel."""
+    """Return the rows and columns of the kernel."""
     return site.reads.sides(kernel_of(arguments))
 
 
 def kernel_of(arguments: Arguments) -> int:
-    """The argument `k`."""
+    """Return the argument `k`."""
     kernel = arguments["k"]
     assert isinstance(kernel, int), f"`k` (={kernel!r}) was checked to be a whole number"
     return kernel
 
 
 def conv_tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
-    """The filters `w`."""
+    """Return the tensor `w` of a convolution."""
     shape = (site.writes.planes, site.reads.planes, *taps_of(site, arguments))
     return (Tensor("w", shape, FactorSize(shape[0], 1), FactorSize(math.prod(shape[1:]), 1)),)
 
 
 def conv_cost(site: Site, arguments: Arguments) -> int:
-    """The stride is taken after the convolution, which therefore visits every position that is read."""
+    """Return the multiply-adds of a convolution; the stride is taken after it has visited every position."""
     return site.writes.planes * site.reads.size * math.prod(taps_of(site, arguments))
 
 
 def conv_preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
-    """Translations, at every site."""
+    """Return translations, at every site."""
     return (TRANSLATIONS,)
 
 
 def conv_refusal(site: Site, arguments: Arguments) -> Refusal | None:
-    """Why a kernel cannot be moved over the map that is read."""
+    """Return why a kernel cannot be moved over the map that is read, or nothing."""
     if site.reads.flat:
         message, help = "needs an image, but `{layer}` reads a vector", "move the layer before `flatten`, or use `FC`"
         return Refusal("E204", message, "has no positions", help, cause="flatten")

@@ -14,7 +14,7 @@ from symdsl.nn import Path, Sides, circular_pad, pair
 
 
 def conv(path: Path) -> dict[str, WeightUse]:
-    """How CONV uses its filters."""
+    """Return how CONV uses its filters."""
     return {
         "w": WeightUse(
             inputs=lambda path, x: by_position(patches(x, path.w.shape[-2:], path.stride)),
@@ -25,19 +25,19 @@ def conv(path: Path) -> dict[str, WeightUse]:
 
 
 def patches(inputs: Tensor, kernel: Sides, stride: Sides) -> Tensor:
-    """Circular patches at the kept positions: `[n, plane, row, column] -> [n, plane, S^2, position]`."""
+    """Return circular patches at the kept positions: `[n, plane, row, column] -> [n, plane, S^2, position]`."""
     columns = functional.unfold(circular_pad(inputs, kernel), pair(kernel), stride=pair(stride))
     by_plane: Tensor = columns.unflatten(1, (inputs.shape[1], -1))
     return by_plane
 
 
 def by_position(patches: Tensor) -> Tensor:
-    """A use for every position: `[n, plane, tap, position] -> [n, 1, position, plane tap]`."""
+    """Arrange one use per position: `[n, plane, tap, position] -> [n, 1, position, plane tap]`."""
     return patches.flatten(1, 2).mT.unsqueeze(1)
 
 
 def patch_moment(inputs: Tensor, kernel: Sides, stride: Sides) -> Tensor:
-    """sum_{n, t} a a^T over the circular patches a of each kept position t.
+    """Return sum_{n, t} a a^T over the circular patches a of each kept position t.
 
     Where every position is kept, no patch is formed: a torus looks the same from everywhere, so that the sum of
     x[t + s] x[t + s']^T over t depends on the distance s' - s alone, and transposes with its sign. Of the S^4 pairs of

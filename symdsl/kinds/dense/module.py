@@ -109,7 +109,7 @@ def turned(slices: Tensor) -> Tensor:
 
 
 def is_multiplied_out(read: int, written: int) -> bool:
-    """Whether multiplying the weight out costs less than its factors, on X and Y positions.
+    """Return whether multiplying the weight out costs less than its factors, on X and Y positions.
 
     The weight takes X Y multiplications for each pair of planes, its factors X + Y, in products too thin to be fast and
     with C' C numbers to hold for each example.
@@ -125,17 +125,17 @@ def multiplied_out(read: Tensor, w2: Tensor, w1: Tensor) -> Tensor:
 
 
 def fully_connected(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> FullyConnected:
-    """The path of a candidate of FC."""
+    """Build the path of an FC candidate."""
     return FullyConnected(layer.in_shape.grid, layer.out_shape.grid, scale, generator)
 
 
 def factored(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> FactoredFullyConnected:
-    """The path of a candidate of F-FC."""
+    """Build the path of an F-FC candidate."""
     return FactoredFullyConnected(layer.in_shape.grid, layer.out_shape.grid, scale, generator)
 
 
 def factored_group(
     layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator
 ) -> FactoredFullyConnected:
-    """The path of a candidate of F-GFC."""
+    """Build the path of an F-GFC candidate."""
     return FactoredFullyConnected(layer.in_shape.grid, layer.out_shape.grid, scale, generator, layer.in_shape.order)

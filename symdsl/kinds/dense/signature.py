@@ -12,39 +12,39 @@ Sides = Callable[[Shape], tuple[int, int]]
 
 
 def plain(shape: Shape) -> tuple[int, int]:
-    """Planes, and the positions of one."""
+    """Return the number of planes, and of the positions in one."""
     return shape.planes, shape.positions
 
 
 def lifted(shape: Shape) -> tuple[int, int]:
-    """Channels, and the group elements times positions of one."""
+    """Return the number of channels, and of group elements times positions in one."""
     return shape.channels, shape.order * shape.positions
 
 
 def accepts(site: Site, arguments: Arguments) -> Refusal | None:
-    """No reason at any site."""
+    """Return no reason against any site."""
     return None
 
 
 def trivially(site: Site, arguments: Arguments) -> tuple[str, ...]:
-    """A dense map follows translations only where there is nowhere to go."""
+    """Return translations where both maps have one position, otherwise nothing."""
     return (TRANSLATIONS,) if site.single and not site.reads.flat else ()
 
 
 def fc_tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
-    """The weight `w`."""
+    """Return the tensor `w` of FC."""
     reads, writes = site.reads, site.writes
     shape = (writes.planes, writes.positions, reads.planes, reads.positions)
     return (Tensor("w", shape, FactorSize(writes.size, 1), FactorSize(reads.size, 1)),)
 
 
 def fc_cost(site: Site, arguments: Arguments) -> int:
-    """Every number written reads every number."""
+    """Return the multiply-adds of FC, in which every output number reads every input number."""
     return site.reads.size * site.writes.size
 
 
 def factored_tensors(sides: Sides, site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
-    """`w1` and `w2`, with `sides` saying what counts as channels and what as positions."""
+    """Return `w1` and `w2`; `sides` says what counts as channels and what as positions."""
     (channels, read), (out_channels, written) = sides(site.reads), sides(site.writes)
     pairs = (out_channels, channels)
     outer = Tensor("w1", (*pairs, written), FactorSize(written, 1), FactorSize(channels, out_channels))
@@ -53,6 +53,6 @@ def factored_tensors(sides: Sides, site: Site, arguments: Arguments) -> tuple[Te
 
 
 def factored_cost(sides: Sides, site: Site, arguments: Arguments) -> int:
-    """Both sums over pairs of channels; see `factored_tensors`."""
+    """Return the multiply-adds of both sums over pairs of channels; see `factored_tensors`."""
     (channels, read), (out_channels, written) = sides(site.reads), sides(site.writes)
     return channels * out_channels * (read + written)

@@ -16,12 +16,12 @@ from symdsl.nn import Path
 
 
 def fully_connected(path: Path) -> dict[str, WeightUse]:
-    """How FC uses its weight."""
+    """Return how FC uses its weight."""
     return {"w": WeightUse(lambda path, x: x.flatten(1)[:, None, None], lambda path, x, y: y.flatten(1)[:, None, None])}
 
 
 def factored(path: Path) -> dict[str, WeightUse]:
-    """How F-FC and F-GFC use their weights."""
+    """Return how F-FC and F-GFC use their weights."""
     return {
         "w1": WeightUse(lambda path, z: z.unsqueeze(2), lambda path, z, y: by_output_plane(z, y)),
         "w2": WeightUse(lambda path, x: x.unsqueeze(2), lambda path, x, z: by_input_plane(z)),

@@ -299,7 +299,7 @@ FACTORS: dict[str, Callable[..., GroupPath]] = {
 
 
 def group_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> GroupPath:
-    """The path of a candidate of GCONV."""
+    """Build the path of a GCONV candidate."""
     module = FACTORS[cast(str, candidate.argument("factor"))]
     group = GROUPS[cast(str, candidate.argument("group"))]
     kernel = layer.in_shape.sides(cast(int, candidate.argument("k")))

@@ -40,7 +40,7 @@ def _sizes(site: Site, arguments: Arguments) -> _Sizes:
 
 
 def acting(site: Site, arguments: Arguments) -> Group:
-    """The group that acts: the argument `group`, or that of the map."""
+    """Return the group that acts: the argument `group`, or that of the map."""
     return GROUPS[str(arguments.get("group", site.reads.group))]
 
 
@@ -114,22 +114,22 @@ _FACTORS = {
 
 
 def group_tensors(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
-    """The tensors that the filter is the product of."""
+    """Return the tensors whose product is the filter."""
     return _FACTORS[str(arguments["factor"])].tensors(_sizes(site, arguments), taps_of(site, arguments))
 
 
 def group_cost(site: Site, arguments: Arguments) -> int:
-    """The stride is taken last, after every position was visited."""
+    """Return the multiply-adds of a group convolution; the stride is taken last."""
     return _FACTORS[str(arguments["factor"])].cost(_sizes(site, arguments)) * site.reads.positions
 
 
 def group_preserves(site: Site, arguments: Arguments) -> tuple[str, ...]:
-    """Translations, and the elements of the group that acts which map the grid to itself."""
+    """Return translations, and the elements of the acting group that map the grid to itself."""
     return (TRANSLATIONS, *acting(site, arguments).on(site.reads.height, site.reads.width).movements)
 
 
 def lift_refusal(site: Site, arguments: Arguments) -> Refusal | None:
-    """Why a kind cannot act on a group at a site: the map is a vector, plain, or lifted to a group without it."""
+    """Return why a kind cannot act on a group at a site: a vector, a plain map, or one lifted to another group."""
     if site.reads.flat:
         return conv_refusal(site, arguments)
     lifted, asked = GROUPS[site.reads.group], acting(site, arguments)
@@ -145,7 +145,7 @@ def lift_refusal(site: Site, arguments: Arguments) -> Refusal | None:
 
 
 def group_refusal(site: Site, arguments: Arguments) -> Refusal | None:
-    """Why a group convolution cannot stand at a site."""
+    """Return why a group convolution cannot be used at a site, or nothing."""
     return lift_refusal(site, arguments) or _line_refusal(site, arguments) or conv_refusal(site, arguments)
 
 

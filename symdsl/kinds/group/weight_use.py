@@ -35,7 +35,7 @@ from symdsl.nn import Path, circular_pad
 
 
 def group_conv(path: Path) -> dict[str, WeightUse]:
-    """How GCONV uses its weights, by its factor."""
+    """Return how GCONV uses its weights, by its factor."""
     return _FACTORS[type(path)]
 
 

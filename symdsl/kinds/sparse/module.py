@@ -263,12 +263,12 @@ def _plan(candidate: Candidate, points: int) -> BasisPlan:
 
 
 def sparse(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseFullyConnected:
-    """The path of a candidate of S-FC."""
+    """Build the path of an S-FC candidate."""
     return _sparse_over(GROUPS[TRIVIAL], layer, candidate, scale, generator)
 
 
 def sparse_group(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseFullyConnected:
-    """The path of a candidate of S-GFC."""
+    """Build the path of an S-GFC candidate."""
     return _sparse_over(GROUPS[layer.in_shape.group], layer, candidate, scale, generator)
 
 
@@ -282,14 +282,14 @@ def _sparse_over(
 
 
 def sparse_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseConv:
-    """The path of a candidate of S-CONV."""
+    """Build the path of an S-CONV candidate."""
     kernel = layer.in_shape.sides(cast(int, candidate.argument("k")))
     planes = layer.in_shape.planes, layer.out_shape.planes
     return SparseConv(*planes, kernel, _plan(candidate, math.prod(kernel)), layer.strides, scale, generator)
 
 
 def sparse_group_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseGroupConv:
-    """The path of a candidate of S-GCONV."""
+    """Build the path of an S-GCONV candidate."""
     group, kernel = GROUPS[layer.in_shape.group], layer.in_shape.sides(cast(int, candidate.argument("k")))
     plan = _plan(candidate, group.order * math.prod(kernel))
     channels = layer.in_shape.channels, layer.out_shape.channels

@@ -21,7 +21,7 @@ BASIS = (ANCHORS, ON, SPARSITY)
 
 
 def anchor_count(arguments: Arguments, sites: int) -> int:
-    """P, one anchor for `sparsity` sites, rounded up: by default half of them."""
+    """Return P, one anchor for `sparsity` sites, rounded up: by default half of them."""
     sparsity = arguments["sparsity"]
     assert isinstance(sparsity, int), f"`sparsity` (={sparsity!r}) was checked to be a whole number"
     return -(-sites // sparsity)
@@ -49,7 +49,7 @@ def _basis(side: str, count: int, arguments: Arguments) -> tuple[Tensor, ...]:
 
 
 def dense_tensors(sides: Sides, site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
-    """The values `u1` and `u2`, and what is learned of the basis functions."""
+    """Return the values `u1` and `u2`, and the learned parameters of the basis functions."""
     (channels, read), (out_channels, written) = sides(site.reads), sides(site.writes)
     outer, inner = anchor_count(arguments, written), anchor_count(arguments, read)
     pairs = (out_channels, channels)
@@ -59,7 +59,7 @@ def dense_tensors(sides: Sides, site: Site, arguments: Arguments) -> tuple[Tenso
 
 
 def dense_cost(sides: Sides, site: Site, arguments: Arguments) -> int:
-    """Of one example, whose map is projected on the basis functions; a batch may make the weights once instead."""
+    """Return the multiply-adds of one example whose map is projected on the basis functions."""
     (channels, read), (out_channels, written) = sides(site.reads), sides(site.writes)
     outer, inner = anchor_count(arguments, written), anchor_count(arguments, read)
     return channels * read * inner + channels * out_channels * (inner + outer) + out_channels * outer * written
@@ -71,17 +71,17 @@ Elements = Callable[[Site], int]
 
 
 def plain_elements(site: Site) -> int:
-    """One, on a plain map."""
+    """Return 1, the number of group elements of a plain map."""
     return 1
 
 
 def group_elements(site: Site) -> int:
-    """Those of the group of the map."""
+    """Return the number of group elements of the map."""
     return site.reads.order
 
 
 def conv_tensors(elements: Elements, site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
-    """The values `u`, and what is learned of the basis functions."""
+    """Return the values `u`, and the learned parameters of the basis functions."""
     order = elements(site)
     count = anchor_count(arguments, order * math.prod(taps_of(site, arguments)))
     planes, out_planes = site.reads.planes, site.writes.planes
@@ -91,7 +91,7 @@ def conv_tensors(elements: Elements, site: Site, arguments: Arguments) -> tuple[
 
 
 def conv_cost(elements: Elements, site: Site, arguments: Arguments) -> int:
-    """The filters are made once, then the convolution visits every position that is read."""
+    """Return the multiply-adds of making the filters, then convolving at every position that is read."""
     order, taps = elements(site), math.prod(taps_of(site, arguments))
     made = site.writes.planes * site.reads.planes // order * taps * anchor_count(arguments, order * taps)
     return made + site.writes.planes * site.reads.size * taps

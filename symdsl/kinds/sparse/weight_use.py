@@ -23,7 +23,7 @@ from symdsl.nn import Path
 
 
 def sparse(path: Path) -> dict[str, WeightUse]:
-    """How S-FC and S-GFC use their weights."""
+    """Return how S-FC and S-GFC use their weights."""
     return _FULLY_CONNECTED
 
 
@@ -70,12 +70,12 @@ _FULLY_CONNECTED = {
 
 
 def sparse_conv(path: Path) -> dict[str, WeightUse]:
-    """How S-CONV uses its weights."""
+    """Return how S-CONV uses its weights."""
     return _CONV
 
 
 def sparse_group_conv(path: Path) -> dict[str, WeightUse]:
-    """How S-GCONV uses its weights."""
+    """Return how S-GCONV uses its weights."""
     return _GROUP_CONV
 
 
