@@ -30,6 +30,9 @@ TEMPERATURES = (0.0, *(2.0**-step for step in range(10, -1, -1)))
 BINS = 15
 """Equal bins of confidence of the calibration error."""
 
+MOST_EXAMPLES = 4096
+"""Training examples, evenly spaced, whose curvature stands for that of all."""
+
 MOST_LEFT_OUT = 1000
 """Training examples that are left out, one after the other, to choose a temperature."""
 
@@ -204,7 +207,7 @@ class Posterior:
             net: the network.
             examples: that it was trained on.
         """
-        some = torch.linspace(0, len(examples) - 1, min(len(examples), MOST_LEFT_OUT)).long().to(examples.x.device)
+        some = _spaced(len(examples), MOST_LEFT_OUT).to(examples.x.device)
         left_out = examples.batch(some, net.device)
         mean, covariance = attrs.evolve(self, temperature=1.0).outputs(net, left_out.x)
         mean, covariance = _without_itself(mean, covariance, left_out.y, self.likelihood, self.noise)
@@ -237,7 +240,8 @@ def fit(
 ) -> Posterior:
     """The posterior of the parameter tensors that have a precision, at the network's present parameters.
 
-    All columns of Lambda are taken, whatever the search took.
+    All columns of Lambda are taken, whatever the search took. Of more than `MOST_EXAMPLES` training examples, so many
+    stand for all: their curvature is scaled.
 
     Args:
         net: the network, whose parameters are a mode.
@@ -247,7 +251,8 @@ def fit(
         noise: variance of the Gaussian likelihood.
     """
     factors = KfacAccumulator("expand")
-    for part in examples.x.split(_EXAMPLES):
+    inputs = examples.x[_spaced(len(examples), MOST_EXAMPLES)]
+    for part in inputs.split(_EXAMPLES):
         outputs, uses = _recorded(net, part, precisions)
         with torch.no_grad():
             factors.add_inputs(uses)
@@ -255,12 +260,17 @@ def fit(
             pulled = _pulled(outputs, column, uses)
             with torch.no_grad():
                 factors.add_gradients(uses, pulled)
-    blocks = factors.ggn().blocks
+    blocks = factors.ggn().scaled(len(examples) / len(inputs)).blocks
     tensors = {
         key: TensorPosterior.of(block.right.double(), block.left.double(), precisions[key])
         for key, block in blocks.items()
     }
     return Posterior(tensors, likelihood, noise)
+
+
+def _spaced(count: int, most: int) -> Tensor:
+    """Return the indices of `most` examples of `count` at equal distances, or of all if they are fewer."""
+    return torch.linspace(0, count - 1, min(count, most), dtype=torch.float64).long()
 
 
 def fit_last_layer(

@@ -281,3 +281,14 @@ def test_a_gain_that_may_be_chance_leaves_the_network_as_it_is(monkeypatch: pyte
     found = posterior.predict(net, examples.x).probabilities
     assert found is not None
     assert_same(found, net(examples.x).softmax(1).detach(), 0.0)
+
+
+def test_a_sample_stands_for_all_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    net, _ = twins()
+    image = noise(1, 2, 1, 3)
+    alike = Examples(image.expand(12, 2, 1, 3), torch.ones(12, dtype=torch.long))
+    precisions = dict.fromkeys(net.tensors(), 1.0)
+    _, every = fit(net, alike, LIKELIHOODS["classification"], precisions).outputs(net, image)
+    monkeypatch.setattr("symdsl.predictive.posterior.MOST_EXAMPLES", 5)
+    _, some = fit(net, alike, LIKELIHOODS["classification"], precisions).outputs(net, image)
+    assert_same(some, every)
