@@ -47,7 +47,7 @@ def main() -> None:
 
         def train(trainer: Trainer = trainer, batch: data.Examples = batch) -> None:
             trainer.net.train()
-            trainer._train_step(batch)
+            trainer._train_step(batch, len(batch))
 
         training, evidence = seconds(train, options.times), seconds(structure.evidence_step, options.times)
         looked_at = min(trainer.search.examples, len(trainer.train))

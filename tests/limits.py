@@ -29,7 +29,7 @@ GENERATORS: dict[str, Element] = {
 """What the words of a statement mean."""
 
 EXACT = 1e-10
-CLEAR = 1e-5
+CLEAR = 1e-6
 """Relative differences: at most the first where a symmetry holds, at least the second where it does not."""
 
 HERE = Span("test", 1, 1, 1, 1)

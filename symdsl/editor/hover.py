@@ -261,6 +261,8 @@ def _builtin(asked: _Asked) -> str:
 
 def _callable(asked: _Asked) -> str:
     """A source, a transform, a prior, or an option of a setting."""
+    if asked.word in GROUPS:
+        return ""
     inside = attrs.evolve(asked.cursor, brackets=(*asked.cursor.brackets, Bracket(str(asked.word))))
     found = signature_at(inside)
     return "" if found is None else signature_words(found)

@@ -44,9 +44,9 @@ def declaring() -> tuple[str, ...]:
 
 
 def callables() -> tuple[str, ...]:
-    """Return the words that can be called, except kinds."""
+    """Return the words that can be called, except kinds, and groups, which have the same meaning everywhere."""
     steps = [*SOURCES, *TRANSFORMS, *INPUTS, NORMAL.name, *FUNCTIONS]
-    return _sorted([*steps, *(option.name for option in _options(SEARCH))])
+    return _sorted([*steps, *(option.name for option in _options(SEARCH) if option.name not in GROUPS)])
 
 
 def constants() -> tuple[str, ...]:

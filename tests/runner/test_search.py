@@ -134,11 +134,11 @@ def test_a_run_interrupted_within_an_epoch_resumes_from_the_last_whole_one(small
     runner.search(spec, device="cpu", out=tmp_path / "whole")
     honest, steps = Trainer._train_step, []
 
-    def interrupting(self, batch):
+    def interrupting(self, batch, examples):
         steps.append(batch)
         if len(steps) == 5:
             raise KeyboardInterrupt
-        return honest(self, batch)
+        return honest(self, batch, examples)
 
     monkeypatch.setattr(Trainer, "_train_step", interrupting)
     with pytest.raises(KeyboardInterrupt):

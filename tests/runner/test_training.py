@@ -22,7 +22,7 @@ def test_training_moves_along_the_gradient_of_the_map_objective(small):
     expected = torch.autograd.grad(objective, parameters)
     norm = torch.stack([part.norm() for part in expected]).norm()
     assert float(norm) > 1
-    one._train_step(one.train)
+    one._train_step(one.train, len(one.train))
     for parameter, gradient in zip(parameters, expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient / norm, rtol=1e-4, atol=1e-6)
     assert one.penalty() == pytest.approx(float(penalty.detach()), rel=0.05)
@@ -125,7 +125,7 @@ def test_training_alone_sees_augmented_images(monkeypatch):
     one = trainer(parse(AUGMENTED))
     seen = []
     honest = one._train_step
-    monkeypatch.setattr(one, "_train_step", lambda batch: seen.append(batch) or honest(batch))
+    monkeypatch.setattr(one, "_train_step", lambda batch, examples: seen.append(batch) or honest(batch, examples))
     for _ in range(2):
         one.train_epoch()
     first, second = torch.cat([batch.x for batch in seen]).split(len(one.train))
