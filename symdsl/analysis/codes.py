@@ -28,183 +28,172 @@ _TABLE = (
     Code(
         "E101",
         "a file cannot be read",
-        "The spec, or a file that it imports, is missing, is a folder, or may not be read. Paths of imports "
-        "are relative to the file that imports.",
+        "The spec, or a file that it imports, is missing, is a folder, or may not be read. Import paths are "
+        "relative to the importing file.",
         'import "blocks/pyramyd.sym"',
         'import "blocks/pyramid.sym"',
     ),
     Code(
         "E102",
         "a file is not UTF-8",
-        "Specs are UTF-8 text. The message says which byte is not; save the file again in that encoding.",
+        "Specs are UTF-8 text. The message names the first byte that is not.",
         "a file saved as UTF-16",
         "the same file saved as UTF-8",
     ),
     Code(
         "E103",
         "a file, or a word in it, is too large",
-        "A spec has, with all files it imports, at most 1 MiB, 40,000 words and comments, 100 files and 1,000 imports; "
-        "a name has at most 200 letters, a text 4,096. Whatever is larger is hardly a spec, and would take long to "
-        "say so.",
+        "A spec with all its imports has at most 1 MiB, 40,000 words and comments, 100 files and 1,000 imports; a "
+        "name has at most 200 letters, a text 4,096.",
         "a data file given for a spec",
         "a spec",
     ),
     Code(
         "E104",
         "the text does not follow the grammar",
-        "Something else was expected at this place. A misspelt or forgotten word is read as it was likely meant, and "
-        "what cannot be read is left out, so that one run shows all such places, and what is wrong with the rest.",
-        "input image(1, 8, 8)\nlayer l1: F-FC CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: F-FC + CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+        "Something else was expected here. The parser repairs or skips what it cannot read, so that one run shows "
+        "all errors.",
+        "input image(1, 8, 8)\nlayer: F-FC CONV(3) -> 4\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: F-FC + CONV(3) -> 4\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E105",
         "nested too deep",
-        "Expressions, `repeat`s and blocks in use can be nested only so deep, so that any text can be read within "
-        "bounds.",
+        "Expressions, `repeat`s and blocks in use can be nested only so deep.",
         "let a = " + "(1, " * 200 + "2" + ")" * 200,
         "let a = (1, (1, 2))",
     ),
     Code(
         "E106",
         "an import leaves its folder",
-        "A file may import what lies in its own folder or below, so that a folder of specs can be moved and "
-        "shared whole. Links are followed before this is checked. A text that is not a file has no folder and "
-        "cannot import.",
+        "A file may import what lies in its own folder or below, links followed. A text that is not a file cannot "
+        "import.",
         'import "../other/pyramid.sym"',
         'import "blocks/pyramid.sym"',
     ),
     Code(
         "E107",
         "a circular import",
-        "A file imports itself, directly or by way of others. Move what both need to a third file.",
+        "A file imports itself, directly or through others. Move what both need to a third file.",
         'import "this.sym"',
         'import "blocks/pyramid.sym"',
     ),
     Code(
         "E201",
         "a stride that does not divide the map",
-        "A strided layer keeps one of `stride` x `stride` phases of its output. For the phases to be alike, "
-        "the stride must divide both sides of the map.",
-        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4 stride 3\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4 stride 2\nflatten\nlayer h: FC -> classes",
+        "A strided layer keeps one of `stride` x `stride` phases of its output. It must divide both sides of the map.",
+        "input image(1, 8, 8)\nlayer: CONV(3) -> 4 stride 3\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: CONV(3) -> 4 stride 2\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E202",
         "a kernel that does not fit",
-        "Kernels have a centre, so their size is odd. Convolutions are circular and may wrap round the map "
-        "once: a side of n takes kernels up to 2n - 1. So a kernel of 3 fits a 2x2 map, but not a 1x1 map.",
-        "input image(1, 8, 8)\nlayer l1: CONV(4) -> 4\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: CONV(5) -> 4\nflatten\nlayer h: FC -> classes",
+        "Kernels have odd sizes. Convolutions wrap round at most once: a side of n takes kernels up to 2n - 1.",
+        "input image(1, 8, 8)\nlayer: CONV(4) -> 4\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: CONV(5) -> 4\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E203",
         "a group kind on a map of another group",
-        "`GCONV` moves the elements of a group among themselves. It needs a map that `lift` has copied to all "
-        "elements of that group, or of one that contains it.",
-        "input image(1, 8, 8)\nlayer l1: GCONV(3) -> 4\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlift p4\nlayer l1: GCONV(3) -> 4\nproject max\nflatten\nlayer h: FC -> classes",
+        "`GCONV` moves the elements of a group. Lift its map to that group, or to one that contains it.",
+        "input image(1, 8, 8)\nlayer: GCONV(3) -> 4\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlift p4\nlayer: GCONV(3) -> 4\nproject max\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E204",
         "an image where a vector is, or a vector where an image is",
-        "After `flatten` there are no positions left: no convolution, stride, `lift` or `pool` can follow, "
-        "and there is nothing more to flatten.",
-        "input image(1, 8, 8)\nflatten\nlayer l1: CONV(3) -> 4\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+        "After `flatten` there are no positions left for a convolution, stride, `lift`, `pool` or second `flatten`.",
+        "input image(1, 8, 8)\nflatten\nlayer: CONV(3) -> 4\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: CONV(3) -> 4\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E205",
         "`project` without `lift`",
-        "`project` reduces over the elements of a group. A plain map has none.",
-        "input image(1, 8, 8)\nproject max\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
+        "`project` reduces over the elements of a group, which only a lifted map has.",
+        "input image(1, 8, 8)\nproject max\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E206",
         "a map lifted twice",
-        "A lifted map has a copy for every element of the group already.",
-        "input image(1, 8, 8)\nlift p4\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
+        "A lifted map already has a copy for every element of the group.",
+        "input image(1, 8, 8)\nlift p4\nlift p4\nproject max\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E207",
         "a network that does not end in the classes",
-        "What comes out of a network is one number a class (or a target, for regression): a vector, so "
-        "`flatten` comes before it, of as many channels as the data have classes.",
-        "input image(1, 8, 8)\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nflatten\nlayer h: FC -> classes",
+        "A network ends in a vector with one number for each class or regression target.",
+        "input image(1, 8, 8)\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E208",
         "a network that reads other images than the data deliver",
         "`input` states channels, height and width of the images after all transforms.",
-        "data digits(size = 16)\ninput image(1, 8, 8)\nflatten\nlayer h: FC -> classes",
-        "data digits(size = 16)\ninput image(1, 16, 16)\nflatten\nlayer h: FC -> classes",
+        "data digits(size = 16)\ninput image(1, 8, 8)\nflatten\nlayer: FC -> classes",
+        "data digits(size = 16)\ninput image(1, 16, 16)\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E209",
         "a `residual` that does not add up",
-        "A residual block is y = x + body(x), so its body keeps channels, rows, columns and group. It holds layers, "
-        "`repeat`, `use` and `residual`, without strides: two branches could each keep another phase of the map, and "
-        "what moves with the image in one would not in the other. Last comes a layer whose activations are 0 at 0, so "
-        "that the block is the identity where nothing is left of that layer.",
-        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4 |> relu\nresidual {\n  layer: CONV(3) -> 4 stride 2 |> relu\n"
-        "  layer: CONV(3) -> 8\n}\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4 |> relu\nresidual {\n  layer: CONV(3) -> 8 |> relu\n"
-        "  layer: CONV(3) -> 4\n}\nflatten\nlayer h: FC -> classes",
+        "A residual block is y = x + body(x). Its body keeps channels, map and group; holds only layers, `repeat`, "
+        "`use` and `residual`; and has no strides, which could keep different phases in two branches. It ends with "
+        "a layer whose activations are 0 at 0, so that the block is the identity without that layer.",
+        "input image(1, 8, 8)\nlayer: CONV(3) -> 4 |> relu\nresidual {\n  layer: CONV(3) -> 4 stride 2 |> relu\n"
+        "  layer: CONV(3) -> 8\n}\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: CONV(3) -> 4 |> relu\nresidual {\n  layer: CONV(3) -> 8 |> relu\n"
+        "  layer: CONV(3) -> 4\n}\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E210",
         "a network too large to build",
         "A network has at most 10^10 parameters. Factored kinds and smaller maps need far fewer.",
-        "input image(1, 8, 8)\nlayer l1: FC -> 20000000\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: FC -> 20\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlayer: FC -> 20000000\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: FC -> 20\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E211",
         "a network without its one `input`",
-        "A network begins with `input`, and has one only. A block has none: it goes on from the map it is used on.",
+        "A network begins with its only `input`. A block has none.",
         "network n {\n  flatten\n}",
-        "network n {\n  input image(1, 8, 8)\n  flatten\n  layer h: FC -> classes\n}",
+        "network n {\n  input image(1, 8, 8)\n  flatten\n  layer: FC -> classes\n}",
     ),
     Code(
         "E212",
         "an `average` over nothing",
-        "`average affine(...) { ... }` transforms copies of a plain image by ranges that its arguments begin with, and "
-        "takes the mean of what its layers make of them. So it names a range, has a layer, and stands before `lift`: "
-        "on a lifted map a turn would have to move the group elements, too. A line has no rows to turn.",
-        "input image(1, 8, 8)\naverage affine(samples = 7) {\n  flatten\n  layer h1: FC -> 8 |> relu\n}\n"
-        "layer h: FC -> classes",
-        "input image(1, 8, 8)\naverage affine(rotation = 5, samples = 7) {\n  flatten\n  layer h1: FC -> 8 |> relu\n}\n"
-        "layer h: FC -> classes",
+        "`average affine(...) { ... }` takes the mean over transformed copies of a plain image. It names a range, "
+        "contains a layer, and stands before `lift`. A map of one row cannot be turned.",
+        "input image(1, 8, 8)\naverage affine(samples = 7) {\n  flatten\n  layer: FC -> 8 |> relu\n}\n"
+        "layer: FC -> classes",
+        "input image(1, 8, 8)\naverage affine(rotation = 5, samples = 7) {\n  flatten\n  layer: FC -> 8 |> relu\n}\n"
+        "layer: FC -> classes",
     ),
     Code(
         "E301",
         "an unknown name",
-        "The name is no `let`, no parameter of the network, none of `classes` and `channels`, and no word of "
-        "the language at this place.",
+        "The name is no `let`, parameter, `classes`, `channels` or word of the language that can stand here.",
         "let width = 4\nlet double = 2*widht",
         "let width = 4\nlet double = 2*width",
     ),
     Code(
         "E302",
         "an unknown kind",
-        "Kinds are written as the papers write them, in capitals.",
-        "input image(1, 8, 8)\nlayer l1: KONV(3) -> 4\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+        "Kinds are written in capitals, as in the papers.",
+        "input image(1, 8, 8)\nlayer: KONV(3) -> 4\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: CONV(3) -> 4\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E303",
         "an unknown argument or key",
-        "What is called has no argument, or the block no key, of that name.",
+        "There is no argument or key of that name here.",
         "search {\n  epoch = 10\n}",
         "search {\n  epochs = 10\n}",
     ),
     Code(
         "E304",
         "an unknown data source, transform or input",
-        "The first word after `data` names a source, those after `|>` transforms; `input` takes an `image`.",
+        "A source follows `data`, transforms follow `|>`, and `image` or `signal` follows `input`.",
         "data digits |> standardise",
         "data digits |> standardize",
     ),
@@ -212,74 +201,72 @@ _TABLE = (
         "E305",
         "an unknown group",
         "`lift` takes the name of a group that acts on the pixel grid.",
-        "input image(1, 8, 8)\nlift p5\nproject max\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
+        "input image(1, 8, 8)\nlift p5\nproject max\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E306",
         "an unknown activation",
-        "What follows `|>` after a layer is an activation that acts on every number by itself.",
-        "input image(1, 8, 8)\nflatten\nlayer h1: FC -> 8 |> rleu\nlayer h2: FC -> classes",
-        "input image(1, 8, 8)\nflatten\nlayer h1: FC -> 8 |> relu\nlayer h2: FC -> classes",
+        "An elementwise activation follows `|>` after a layer.",
+        "input image(1, 8, 8)\nflatten\nlayer: FC -> 8 |> rleu\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nflatten\nlayer: FC -> 8 |> relu\nlayer: FC -> classes",
     ),
     Code(
         "E307",
         "an unknown network or block",
-        "What stands after `=` is a network with parameters, what stands after `use` is a block, of this file or of "
-        "one that it imports.",
+        "A network with parameters follows `=`, and a block follows `use`. It is defined in this file or imported.",
         "network n = pyramid(4)",
         "network p(width) {\n"
         "  input image(1, 8, 8)\n"
         "  flatten\n"
-        "  layer h1: FC -> width\n"
-        "  layer h2: FC -> classes\n"
+        "  layer: FC -> width\n"
+        "  layer: FC -> classes\n"
         "}\n"
         "network n = p(4)",
     ),
     Code(
         "E308",
         "something defined twice",
-        "`let`s, blocks and networks share their names, of imported files too, so each name is given once. So are the "
-        "names of profiles, of the layers of one network, keys and arguments; a spec has one `data`, one `search`, and "
-        "one network to build.",
+        "`let`s, blocks and networks, imported ones too, share one space of names. Profiles, the layers of a "
+        "network, keys and arguments must also be unique. A spec has one `data`, one `search`, and one network to "
+        "build.",
         "let width = 4\nlet width = 8",
         "let width = 4\nlet height = 8",
     ),
     Code(
         "E309",
         "a name defined by itself",
-        "The value of a `let` asks for itself, or a block uses itself, directly or by way of others.",
+        "A `let` or a block uses itself, directly or through others.",
         "let a = b + 1\nlet b = a",
         "let a = b + 1\nlet b = 1",
     ),
     Code(
         "E310",
         "an override of nothing",
-        "`--set`, and a `profile`, change a `let`, a parameter given where a network is instantiated, `data.KEY` or "
+        "`--set` and `profile` change a `let`, a parameter of the instantiated network, `data.KEY` or "
         "`search.KEY`. `data.KEY` is an argument of the source, or of the one transform that has it. "
-        "`profile=NAME` sets a profile of the spec.",
+        "`profile=NAME` selects a profile.",
         "symdsl check specs/digits.sym --set widht=8",
         "symdsl check specs/digits.sym --set width=8",
     ),
     Code(
         "E311",
         "no data or no network",
-        "A spec says what to learn from, and has a network to build: one without parameters, or one "
-        "instantiated with `=`. A file of networks with parameters, `let`s and profiles alone is a library for "
-        "others to import: `check` accepts it, but it can neither be built nor trained.",
-        "network p(width) {\n  input image(1, 8, 8)\n  flatten\n  layer h1: FC -> width\n  layer h2: FC -> classes\n}",
+        "A spec needs `data` and a network without parameters or instantiated with `=`. A library of `let`s, "
+        "blocks, profiles and networks with parameters can be checked and imported, but not built.",
+        "network p(width) {\n  input image(1, 8, 8)\n  flatten\n  layer: FC -> width\n  layer: FC -> classes\n}",
         "network p(width) {\n"
         "  input image(1, 8, 8)\n"
         "  flatten\n"
-        "  layer h1: FC -> width\n"
-        "  layer h2: FC -> classes\n"
+        "  layer: FC -> width\n"
+        "  layer: FC -> classes\n"
         "}\n"
         "network n = p(4)",
     ),
     Code(
         "E312",
         "a word that is no longer part of the language",
-        "An earlier version knew this key, argument or value. The help says what came in its place.",
+        "An earlier version knew this key, argument or value. The help names its replacement.",
         "search {\n  rescale = true\n}",
         "search {\n  epochs = 10\n}",
     ),
@@ -300,57 +287,56 @@ _TABLE = (
     Code(
         "E403",
         "too few or too many",
-        "Arguments, or values taken apart by `repeat`, that are missing or one too many.",
-        "input image(1, 8, 8)\nlayer l1: CONV -> 4\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
+        "Arguments, or values taken apart by `repeat`, are missing or too many.",
+        "input image(1, 8, 8)\nlayer: CONV -> 4\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: CONV(3) -> 4\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E404",
         "arithmetic without a result",
-        "A division by zero, or a number too large to be one.",
+        "A division by zero, or a number that is too large.",
         "let a = 1/0",
         "let a = 1/2",
     ),
     Code(
         "E405",
         "a spec that asks for too much",
-        "All items, rounds of `repeat` and candidates of a spec together are at most 10,000, the candidates of a layer "
-        "100, values 100,000, and there may be 200,000 pairs of a layer and a prior with a `*`, so that checking a "
-        "spec ends soon. A spec has at most 20 profiles with 200 keys, and `check` has the same limits again for all "
-        "of them together; a spec too large for that can be checked with one, by `--set profile=NAME`.",
+        "A spec has at most 10,000 items, rounds of `repeat` and candidates together, 100 candidates a layer, "
+        "100,000 values, 200,000 pairs of a layer and a prior with `*`, and 20 profiles with 200 keys. `check` has "
+        "the same limits again for all profiles together; `--set profile=NAME` checks one.",
         "let ten = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\ninput image(1, 8, 8)\n"
         + "".join("  " * depth + f"repeat ten as i{depth} {{\n" for depth in range(5))
         + "          layer: FC -> 1\n"
         + "".join("  " * depth + "}\n" for depth in reversed(range(5)))
-        + "flatten\nlayer h: FC -> classes",
+        + "flatten\nlayer: FC -> classes",
         "let ten = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]\n"
         "input image(1, 8, 8)\n"
         "repeat ten as i {\n"
         "  layer: FC -> 1 + i\n"
         "}\n"
         "flatten\n"
-        "layer h: FC -> classes",
+        "layer: FC -> classes",
     ),
     Code(
         "E406",
         "a word that is not one of those possible",
-        "The message lists the words that can stand here.",
-        "data digits |> quadrants(label = bth)\ninput image(1, 16, 16)\nflatten\nlayer h: FC -> classes",
-        "data digits |> quadrants(label = both)\ninput image(1, 16, 16)\nflatten\nlayer h: FC -> classes",
+        "The message lists the possible words.",
+        "data digits |> quadrants(label = bth)\ninput image(1, 16, 16)\nflatten\nlayer: FC -> classes",
+        "data digits |> quadrants(label = both)\ninput image(1, 16, 16)\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E501",
         "a prior that matches nothing",
-        "A selector is `layer.kind`, `layer.kind.tensor` or `layer.bias`, where `*` stands for any letters. "
-        "No parameter of the network is so called.",
+        "No parameter of the network matches. A selector is `layer.kind`, `layer.kind.tensor` or `layer.bias`, "
+        "where `*` stands for any letters.",
         "prior {\n  *.CONV ~ normal(precision = 2)\n}",
         "prior {\n  *.FC ~ normal(precision = 2)\n}",
     ),
     Code(
         "E502",
         "two priors of the same reach",
-        "The most specific prior wins: every part spelt out counts more than one with a `*`. These two are "
-        "equally specific for one parameter.",
+        "The most specific prior wins: a part spelt out counts more than one with `*`. These two are equally "
+        "specific for one parameter.",
         "prior {\n  h.* ~ normal(precision = 2)\n  *.FC ~ normal(precision = 3)\n}",
         "prior {\n  h.* ~ normal(precision = 2)\n  h.FC ~ normal(precision = 3)\n}",
     ),
@@ -364,111 +350,103 @@ _TABLE = (
     Code(
         "E601",
         "data that cannot be used",
-        "`arrays` reads an .npz file with `x_train`, `y_train`, `x_test` and `y_test`: images [n, c, h, w] or "
-        "[n, h, w], and whole numbers for classes or floats for regression. `images` reads PNG and JPEG files of "
-        "one size and colour from `train/CLASS/` and `test/CLASS/`. Paths are relative to the working directory. "
-        "`given` takes the side of square images, or their height and width.",
+        "`arrays` reads an .npz file with `x_train`, `y_train`, `x_test` and `y_test`: images [n, c, h, w] or [n, "
+        "h, w], and whole numbers for classes or floats for regression. `images` reads PNG and JPEG files of one "
+        "size and colour from `train/CLASS/` and `test/CLASS/`. Paths are relative to the working directory. "
+        "`given` takes side, or height and width.",
         'data arrays("missing.npz")',
         'data arrays("mine.npz")',
     ),
     Code(
         "E602",
         "a transform that does not fit the data",
-        "The message says what the transform needs and what the data have at this place.",
+        "The message says what the transform needs and what the data have.",
         "data digits |> pad(4)",
         "data digits(size = 4) |> pad(8)",
     ),
     Code(
         "W101",
         "a candidate twice",
-        "Two candidates of a layer that are the same share the work and tell nothing.",
-        "input image(1, 8, 8)\nlayer l1: CONV(3) + CONV(3) -> 4\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: CONV(3) + CONV(5) -> 4\nflatten\nlayer h: FC -> classes",
+        "Two equal candidates share the work and tell nothing.",
+        "input image(1, 8, 8)\nlayer: CONV(3) + CONV(3) -> 4\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: CONV(3) + CONV(5) -> 4\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "W102",
         "a `let` that nothing uses",
-        "Perhaps a name was misspelt where it was meant.",
+        "Perhaps its name was misspelt elsewhere.",
         "let width = 4",
         "let epochs = 4\nsearch {\n  epochs = epochs\n}",
     ),
     Code(
         "W103",
         "a group that the input size breaks",
-        "A quarter turn maps only square images to images of the same shape. The network can be built, but it "
-        "is equivariant only to those elements of the group that map the image to itself.",
-        'data arrays("wide.npz")\ninput image(1, 4, 6)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes',
-        'data arrays("wide.npz") |> pad(6)\n'
-        "input image(1, 6, 6)\n"
-        "lift p4\n"
-        "project max\n"
-        "flatten\n"
-        "layer h: FC -> classes",
+        "A quarter turn keeps only square images in shape. The network is equivariant only to the elements of the "
+        "group that do.",
+        'data arrays("wide.npz")\ninput image(1, 4, 6)\nlift p4\nproject max\nflatten\nlayer: FC -> classes',
+        'data arrays("wide.npz") |> pad(6)\ninput image(1, 6, 6)\nlift p4\nproject max\nflatten\nlayer: FC -> classes',
     ),
     Code(
         "W104",
         "a search that never reaches its first evidence step",
-        "Evidence steps begin after `burnin` epochs. If the search ends before, no structure is learned.",
+        "Evidence steps begin after `burnin` epochs. A search that ends before learns no structure.",
         "search {\n  epochs = 2\n  burnin = 2\n}",
         "search {\n  epochs = 3\n  burnin = 2\n}",
     ),
     Code(
         "W105",
         "curvature factors that may take much memory",
-        "The Kronecker factors of this layer's curvature may take more than 8 GiB. With as many examples as a map has "
-        "numbers, a dense kind needs a square matrix of the size of a whole map, with fewer in proportion to them; "
-        "factored kinds and convolutions need far less.",
-        "input image(1, 8, 8)\nlayer l1: FC -> 1000\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: F-FC -> 100\nflatten\nlayer h: FC -> classes",
+        "The Kronecker factors of this layer's curvature may take more than 8 GiB. With many examples, a dense "
+        "kind needs a square matrix with the side of a whole map. Factored kinds and convolutions need far less.",
+        "input image(1, 8, 8)\nlayer: FC -> 1000\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: F-FC -> 100\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "W106",
         "`flatten` of a lifted map",
-        "The elements of the group become channels that later layers can tell apart, so what they compute is "
-        "not invariant to the group.",
-        "input image(1, 8, 8)\nlift p4\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer h: FC -> classes",
+        "Later layers can tell the elements of the group apart, so the network is not invariant to it.",
+        "input image(1, 8, 8)\nlift p4\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "W107",
         "a division that is a comment",
-        "`//` starts a comment, so what looks like a whole-number division leaves its left side as it "
-        "is. Divisions that leave no rest give whole numbers; `floor` and `ceil` round others.",
+        "`//` starts a comment and does not divide. Divisions without remainder give whole numbers; `floor` and "
+        "`ceil` round others.",
         "let epochs = 10 // 2\nsearch {\n  epochs = epochs\n}",
         "let epochs = floor(10 / 2)\nsearch {\n  epochs = epochs\n}",
     ),
     Code(
         "W109",
         "a kernel larger than the map",
-        "Maps are closed to a torus, so a kernel that is larger than the map meets some positions several times. The "
-        "weights that fall on the same position are only ever used as their sum and cannot be told apart, yet each is "
-        "counted as a parameter. A kernel of 3 on a map of side 2 is left alone: none smaller reaches a neighbour.",
-        "input image(1, 8, 8)\nlayer l1: CONV(11) -> 4\nflatten\nlayer h: FC -> classes",
-        "input image(1, 8, 8)\nlayer l1: CONV(7) -> 4\nflatten\nlayer h: FC -> classes",
+        "Maps are tori, so a kernel larger than the map meets some positions several times. Its weights there "
+        "cannot be told apart, yet each counts as a parameter. A kernel of 3 on a map of side 2 is allowed.",
+        "input image(1, 8, 8)\nlayer: CONV(11) -> 4\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nlayer: CONV(7) -> 4\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "W110",
         "classes without examples",
-        "Labels are numbers of classes, counted from 0, so that the largest label says how many classes there are. "
-        "Some of them have no training example: nothing can be learned of them, and the network is too large.",
+        "Labels count classes from 0; the largest says how many there are. A class without training examples "
+        "cannot be learned.",
         'data arrays("gaps.npz")',
         'data arrays("mine.npz")',
     ),
     Code(
         "W111",
         "regression targets that look like classes",
-        "Floats are taken for the targets of a regression, whole numbers for classes. These are floats, but 0.0, 1.0, "
-        "2.0, ..., each many times, or rows of zeros with a single 1. `task = regression` says that they are meant.",
+        "Floats are regression targets, whole numbers classes. These floats are 0.0, 1.0, 2.0, ..., each many "
+        "times, or rows of zeros with a single 1. `task = regression` confirms that they are meant.",
         'data arrays("one_hot.npz")',
         'data arrays("one_hot.npz", task = regression)',
     ),
     Code(
         "W112",
         "images whose channels may come last",
-        "Images are [n, channels, rows, columns], as in PyTorch. These have many channels and very few columns, which "
-        "looks like [n, rows, columns, channels], as other libraries have it: `x.transpose(0, 3, 1, 2)` turns them.",
-        'data arrays("channels_last.npz")\ninput image(8, 8, 1)\nflatten\nlayer h: FC -> classes',
-        'data arrays("mine.npz")\ninput image(1, 8, 8)\nflatten\nlayer h: FC -> classes',
+        "Images are [n, channels, rows, columns]. These look like [n, rows, columns, channels]: `x.transpose(0, 3, "
+        "1, 2)` turns them.",
+        'data arrays("channels_last.npz")\ninput image(8, 8, 1)\nflatten\nlayer: FC -> classes',
+        'data arrays("mine.npz")\ninput image(1, 8, 8)\nflatten\nlayer: FC -> classes',
     ),
 )
 

@@ -13,13 +13,10 @@ _LONGEST_LINE = 100
 _INTRODUCTION = """\
 # Diagnostics
 
-Written by `python -m symdsl.analysis.explanations` from the table in `symdsl/analysis/codes.py`; change it there.
+Written by `python -m symdsl.analysis.explanations` from `symdsl/analysis/codes.py`.
 
-Codes that begin with `E` are errors: nothing is built before they are mended. Those that begin with `W` are
-warnings: the spec says what can be done, but hardly what is meant; `symdsl check --strict` counts them as errors.
-`symdsl explain CODE` says the same as this page about one of them. An example of a few lines, or of the items of a
-network alone, stands for a spec that has the rest as well. Candidates of one layer that disagree in their output have
-no code: the layer says what comes out of it, so they cannot.
+`E` codes are errors: nothing is built before they are mended. `W` codes are warnings, which `symdsl check --strict`
+counts as errors. `symdsl explain CODE` prints one entry. Examples leave out the rest of their spec.
 """
 
 
