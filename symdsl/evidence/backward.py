@@ -19,7 +19,7 @@ from symdsl.nn import Network, Use
 
 @attrs.frozen
 class LogDet:
-    """What a Gauss-Newton matrix H says at one set of prior precisions delta and one noise.
+    """The log determinant of a Gauss-Newton matrix H and its slopes, at one set of prior precisions and one noise.
 
     Attributes:
         value: `log det(H / noise + delta)`, in nats.
@@ -37,11 +37,11 @@ class GGN(ABC):
     @property
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """Parameters of every tensor, by key."""
+        """Return the number of parameters of every tensor, by key."""
 
     @abstractmethod
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
-        """`log det(H / noise + delta)` and its slopes. What it takes is decomposed once, when it is first asked for.
+        """Return `log det(H / noise + delta)` and its slopes; decompositions are made at the first call and kept.
 
         Raises:
             NumericalError: H is not finite or cannot be decomposed, with the tensor's name.
@@ -49,30 +49,30 @@ class GGN(ABC):
 
     @abstractmethod
     def scaled(self, factor: float) -> Self:
-        """factor H: an estimate on m examples times N / m stands for N of them."""
+        """Return H times `factor`: an estimate on m of N examples, times N / m, stands for all N."""
 
 
 class Accumulator(Protocol):
-    """Takes up what a pass over the data finds, batch by batch, each column after the inputs of its batch."""
+    """A running estimate of the Gauss-Newton matrix, fed batch by batch: first inputs, then each gradient column."""
 
     def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
-        """Takes up what every tensor reads."""
+        """Add the inputs of every parameter tensor in one batch to the estimate."""
         ...
 
     def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
-        """Takes up the gradients in what every tensor writes, of one column of a square root of Lambda."""
+        """Add the gradients in every tensor's output, for one column of a square root of Lambda, to the estimate."""
         ...
 
     def skip(self, gradients: int) -> None:
-        """Passes over so many per-example gradients, which another rank takes up."""
+        """Skip as many per-example gradients as given; another rank adds them to its estimate."""
         ...
 
     def gather(self) -> None:
-        """Adds up what all ranks have taken up."""
+        """Sum the estimates of all ranks."""
         ...
 
     def ggn(self) -> GGN:
-        """The estimate."""
+        """Return the estimate of the Gauss-Newton matrix."""
         ...
 
 
@@ -82,7 +82,7 @@ Curvature = Callable[[int, torch.Generator], Accumulator]
 
 @attrs.frozen(eq=False)
 class Estimate:
-    """What one pass over the data finds.
+    """The result of one pass over the data.
 
     Attributes:
         ggn: the Gauss-Newton matrix, summed over these examples, at unit noise.
@@ -97,7 +97,7 @@ class Estimate:
     outputs: int
 
     def scaled_to(self, examples: int) -> Estimate:
-        """What so many examples would give of which these are a random sample."""
+        """Return the estimate for a data set of `examples` examples, of which those passed are a random sample."""
         factor = examples / self.examples
         return Estimate(self.ggn.scaled(factor), self.loss * factor, examples, self.outputs)
 
@@ -112,7 +112,7 @@ def estimate(
     curvature: Curvature,
     batch: int = 512,
 ) -> Estimate:
-    """Estimates the Gauss-Newton matrix of a network at its present parameters, which are left as they are.
+    """Estimate the Gauss-Newton matrix of a network at its present parameters, which do not change.
 
     Averages take the transformations of the evaluation, in whatever mode the network is. Several ranks share out the
     examples of every batch and get the same estimate as one alone, but for round-off.

@@ -16,7 +16,7 @@ _JITTER = 1e-10
 
 
 def symmetric_eigenvalues(matrices: Tensor, name: str) -> Tensor:
-    """Eigenvalues of positive semi-definite matrices, negative round-off clamped to zero.
+    """Return the eigenvalues of positive semi-definite matrices, with negative round-off clamped to zero.
 
     The float32 routine both raises and returns NaN on rank-deficient blocks, so every answer is checked and the
     computation is repeated more carefully until one is finite.

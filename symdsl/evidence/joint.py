@@ -49,7 +49,7 @@ class CountSketch:
     """
 
     def __init__(self, size: int, width: int, generator: torch.Generator) -> None:
-        """Draws sums and signs on the generator's device."""
+        """Draw the sums and signs on the device of `generator`."""
         self.size = size
         self.width = math.ceil(size / math.ceil(size / width))
         self._whole = size <= width
@@ -59,18 +59,18 @@ class CountSketch:
             self._signs = torch.randint(0, 2, (size,), generator=generator, device=device) * 2.0 - 1.0
 
     def __call__(self, vectors: Tensor) -> Tensor:
-        """Of every row: `[n, size] -> [n, width]`."""
+        """Return the projection of every row, `[n, size] -> [n, width]`."""
         if self._whole:
             return vectors
         sums = vectors.new_zeros(len(vectors), self.width)
         return sums.scatter_add_(1, self._sums.expand(len(vectors), -1), vectors * self._signs.to(vectors.dtype))
 
     def of_pairs(self, g: Tensor, a: Tensor) -> Tensor:
-        """Of the gradient of every example."""
+        """Return the projection of every example's gradient."""
         return self(per_example_gradients(g, a))
 
     def add(self, sums: Tensor, start: int, rows: Tensor) -> None:
-        """Adds rows `[n, column]`, from the `start`-th of `size` on, to the sums of rows `[width, column]`."""
+        """Add rows `[n, column]`, from the `start`-th of `size` on, to the sums of rows `[width, column]`."""
         some = slice(start, start + len(rows))
         if self._whole:
             sums[some] += rows
@@ -90,7 +90,7 @@ class ProductSketch:
     """
 
     def __init__(self, g: Tensor, a: Tensor, width: int, generator: torch.Generator) -> None:
-        """Draws the signs for pairs like these, on the generator's device."""
+        """Draw the signs for pairs of these shapes on the device of `generator`."""
         self.size, self.width = a.shape[1] * a.shape[3] * g.shape[3], width
         self._signs = [
             torch.randint(0, 2, (one.shape[1], one.shape[3], width), generator=generator, device=one.device) * 2.0 - 1.0
@@ -98,7 +98,7 @@ class ProductSketch:
         ]
 
     def of_pairs(self, g: Tensor, a: Tensor) -> Tensor:
-        """Of the gradient of every example: `[n, width]`."""
+        """Return the projection of every example's gradient, `[n, width]`."""
         both = zip((g, a), self._signs, strict=True)
         left, right = (torch.einsum("nbri,biw->nbrw", one, signs.to(one.dtype)) for one, signs in both)
         sums: Tensor = (left * right).sum((1, 2)) * self.width**-0.5
@@ -113,7 +113,7 @@ def _column_sketch(key: str, size: int, g: Tensor, a: Tensor) -> CountSketch | P
 
 @attrs.frozen(eq=False, slots=False)
 class JointSketch(GGN):
-    """H = sum_n r_n r_n^T, each r_n a gradient in all tensors, by the inner products of sketches of its parts.
+    """The Gauss-Newton matrix H = sum_n r_n r_n^T, r_n a gradient in all tensors, from inner products of sketches.
 
     With G_k the inner products of the parts in tensor k, the determinant is that of `I + sum_k G_k / delta_k`, and
     `gamma_k = tr[(I + sum_j G_j / delta_j)^-1 G_k] / delta_k`: what the data say of a tensor beyond what they say of
@@ -148,7 +148,7 @@ class JointSketch(GGN):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """See `GGN.sizes`."""
+        """Return the number of parameters of every tensor, by key."""
         return dict(self.numbers)
 
     @cached_property
@@ -166,7 +166,7 @@ class JointSketch(GGN):
         return gram(part.double().mT)
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
-        """See `GGN.at`; gamma is iterated to a thousandth."""
+        """Return `log det(H / noise + delta)` and its slopes; the effective numbers are iterated to a thousandth."""
         sketch = _Dimensions.of(self, self._grams)
         stated = self._grams.new_tensor([precisions[key] * noise for key in self.parts])
         found = torch.zeros_like(stated)
@@ -192,7 +192,7 @@ class JointSketch(GGN):
         return factor
 
     def scaled(self, factor: float) -> Self:
-        """See `GGN.scaled`; a sample of the gradients is a sketch of them, too."""
+        """Return H times `factor`, by sketches; a sample of the gradients is a sketch of them, too."""
         parts = {key: part * factor**0.5 for key, part in self.parts.items()}
         return type(self)(parts, self.numbers, self.rows * max(factor, 1.0), self.shared)
 
@@ -249,7 +249,7 @@ def _lost(number: Tensor, dimensions: Tensor) -> Tensor:
 
 
 class JointAccumulator:
-    """Sketches the gradients of single examples.
+    """An accumulator that sketches the gradients of single examples.
 
     Args:
         gradients: how many there will be: examples times columns.
@@ -264,10 +264,10 @@ class JointAccumulator:
         self._shared = False
 
     def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
-        """See `Accumulator.add_inputs`; there is nothing to do before the gradients."""
+        """Do nothing: sketches need the inputs only together with the gradients."""
 
     def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
-        """See `Accumulator.add_gradients`."""
+        """Sketch the gradients of single examples for one column of a square root of Lambda, and add them."""
         end = self._start
         for key, use in uses.items():
             end = self._start
@@ -280,16 +280,16 @@ class JointAccumulator:
         self._start = end
 
     def skip(self, gradients: int) -> None:
-        """See `Accumulator.skip`."""
+        """Skip as many per-example gradients as given; another rank adds them to its estimate."""
         self._start += gradients
 
     def gather(self) -> None:
-        """See `Accumulator.gather`; a sum of sketches is the sketch of all."""
+        """Sum the sketches of all ranks; a sum of sketches is the sketch of all."""
         for part in self._parts.values():
             ranks.add_up([part])
         self._shared = ranks.count() > 1
 
     def ggn(self) -> JointSketch:
-        """See `Accumulator.ggn`."""
+        """Return the sketched estimate of the Gauss-Newton matrix."""
         numbers = {key: one.size for key, one in self._columns.items()}
         return JointSketch(self._parts, numbers, float(self._rows.size), self._shared)

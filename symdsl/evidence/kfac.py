@@ -55,7 +55,7 @@ class Factor:
 
     @property
     def size(self) -> int:
-        """Number of rows of the whole matrix."""
+        """Return the number of rows of the whole matrix."""
         kept = self.sums if self.rows is None else self.rows
         assert kept is not None, "one of both is kept"
         return kept.shape[0] * kept.shape[2]
@@ -81,14 +81,14 @@ class Factor:
 
     @property
     def vectors(self) -> int:
-        """How many vectors of each block are kept; the side where sums are."""
+        """Return how many vectors of each block are kept, or the side of a block where sums are kept."""
         kept = self.sums if self.rows is None else self.rows
         assert kept is not None, "one of both is kept"
         return kept.shape[1]
 
     @property
     def cost(self) -> float:
-        """What its eigenvalues take, on one scale."""
+        """Return the relative cost of computing the eigenvalues, on one scale for all factors."""
         kept = self.sums if self.rows is None else self.rows
         assert kept is not None, "one of both is kept"
         return float(len(kept)) * float(kept.shape[1]) ** 3
@@ -111,7 +111,7 @@ class Factor:
 
 @attrs.frozen(eq=False)
 class Kronecker:
-    """The matrix `output (x) input`.
+    """The Kronecker product `output (x) input` of two factors.
 
     Attributes:
         output: output-gradient factor G, averaged over examples and uses.
@@ -123,27 +123,27 @@ class Kronecker:
 
     @property
     def left(self) -> Tensor:
-        """G, `[block, side, side]`."""
+        """Return the output factor G, `[block, side, side]`."""
         return self.output.blocks()
 
     @property
     def right(self) -> Tensor:
-        """A, `[block, side, side]`."""
+        """Return the input factor A, `[block, side, side]`."""
         return self.input.blocks()
 
     @property
     def size(self) -> int:
-        """Number of its rows, which is the number of parameters."""
+        """Return the number of rows, which is the number of parameters."""
         return self.output.size * self.input.size
 
     def dense(self) -> Tensor:
-        """The whole matrix; for small ones."""
+        """Return the whole matrix; meant for small ones."""
         return torch.kron(torch.block_diag(*self.left), torch.block_diag(*self.right))
 
 
 @attrs.frozen(eq=False, slots=False)
 class KroneckerFactors(GGN):
-    """The Gauss-Newton matrix without what it has between different tensors.
+    """The Gauss-Newton matrix without the entries between different tensors, as Kronecker factors.
 
     Attributes:
         blocks: of every tensor, by key.
@@ -155,11 +155,11 @@ class KroneckerFactors(GGN):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """See `GGN.sizes`."""
+        """Return the number of parameters of every tensor, by key."""
         return {key: block.size for key, block in self.blocks.items()}
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
-        """See `GGN.at`: with the products l of eigenvalues of both factors, `sum_l log(l / noise + delta)`.
+        """Return `sum_l log(l / noise + delta)` and its slopes, l the products of eigenvalues of both factors.
 
         The effective number is `sum_l l / (l + noise delta)` (MacKay 1992).
         """
@@ -184,7 +184,7 @@ class KroneckerFactors(GGN):
         return {key: (found[key, "output"], found[key, "input"]) for key in self.blocks}
 
     def scaled(self, factor: float) -> Self:
-        """See `GGN.scaled`."""
+        """Return the matrix times `factor`."""
         scaled = {key: Kronecker(one.output, one.input.scaled(factor)) for key, one in self.blocks.items()}
         return type(self)(scaled, self.shared)
 
@@ -203,7 +203,7 @@ def _log_det(eigenvalues: Tensor, ridge: float) -> tuple[float, float]:
 
 
 class KfacAccumulator:
-    """Sums up both factors of every tensor.
+    """An accumulator that sums both Kronecker factors of every tensor.
 
     Args:
         sharing: KFAC-expand or KFAC-reduce, for weights that are used several times per example.
@@ -217,29 +217,29 @@ class KfacAccumulator:
         self._shared = False
 
     def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
-        """See `Accumulator.add_inputs`."""
+        """Add the inputs of every tensor in one batch to the input factors."""
         for key, use in uses.items():
             _add(self._input, key, self._input_factor(use))
         self._examples += next(use.examples for use in uses.values())
 
     def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
-        """See `Accumulator.add_gradients`."""
+        """Add every tensor's output gradients, for one column of a square root of Lambda, to the output factors."""
         for key, use in uses.items():
             for g in use.gradients(gradients[key]):
                 _add(self._output, key, self._moment(g.flatten(0, 1).unsqueeze(1)).scaled(1 / g.shape[1:3].numel()))
 
     def skip(self, gradients: int) -> None:
-        """See `Accumulator.skip`; sums do not depend on an order."""
+        """Do nothing: sums do not depend on the order in which ranks add gradients."""
 
     def gather(self) -> None:
-        """See `Accumulator.gather`."""
+        """Sum the factors of all ranks."""
         if ranks.count() > 1:
             self._input, self._output = _over_ranks(self._input), _over_ranks(self._output)
             self._examples = sum(ranks.told_by_all(self._examples))
             self._shared = True
 
     def ggn(self) -> KroneckerFactors:
-        """See `Accumulator.ggn`."""
+        """Return the Kronecker-factored estimate of the Gauss-Newton matrix."""
         output = {key: total.scaled(1 / self._examples) for key, total in self._output.items()}
         blocks = {key: Kronecker(output[key], total) for key, total in self._input.items()}
         return KroneckerFactors(blocks, self._shared)
@@ -269,7 +269,7 @@ def _over_ranks(totals: Mapping[str, Factor]) -> dict[str, Factor]:
 
 
 def gram(rows: Tensor) -> Tensor:
-    """rows^T rows, `[..., row, side] -> [..., side, side]`; of a large one little more than half is computed."""
+    """Return rows^T rows, `[..., row, side] -> [..., side, side]`; of a large one little more than half is computed."""
     side = rows.shape[-1]
     if side <= _WHOLE_SIDE:
         product: Tensor = rows.mT @ rows

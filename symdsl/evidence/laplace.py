@@ -34,7 +34,7 @@ _HELD = 1e30
 
 @attrs.frozen(eq=False, slots=False)
 class Laplace:
-    """log p(D | eta) around fixed parameters, for any precisions eta; all quantities in nats, summed over examples.
+    """Laplace's approximation of log p(D | eta) around fixed parameters, for any precisions eta; in nats, summed.
 
     Attributes:
         precisions: the precision of each parameter tensor's prior.
@@ -57,11 +57,13 @@ class Laplace:
     outputs: int
 
     def log_likelihood(self) -> float:
-        """log p(D | theta)."""
+        """Return log p(D | theta), in nats, summed over examples."""
         return -self.likelihood.nll(self.loss, self.examples, self.outputs, self.noise)
 
     def log_evidence(self, precisions: Mapping[str, float] | None = None) -> float:
-        """log p(D | eta) ~= log p(D | theta) + 1/2 [sum_k (P_k log d_k - d_k ||theta_k||^2) - log det(H / noise + D)].
+        """Return the Laplace approximation of log p(D | eta), in nats, summed over examples.
+
+        It is log p(D | theta) + 1/2 [sum_k (P_k log d_k - d_k ||theta_k||^2) - log det(H / noise + D)].
 
         Args:
             precisions: to use instead of `self.precisions`; one per tensor.
@@ -76,19 +78,19 @@ class Laplace:
 
     @cached_property
     def log_det(self) -> LogDet:
-        """log det(H / noise + D) and the effective numbers, at these precisions."""
+        """Return log det(H / noise + D) and the effective numbers of parameters, at these precisions."""
         return self.ggn.at(self.precisions, self.noise)
 
     def effective_parameters(self) -> dict[str, float]:
-        """gamma_k of each tensor, between 0 and its number of parameters: by blocks, sum_l l / (l + delta_k)."""
+        """Return gamma_k of each tensor, between 0 and its number of parameters: by blocks, sum_l l / (l + delta_k)."""
         return self.log_det.effective
 
     def penalties(self) -> dict[str, float]:
-        """delta_k ||theta_k||^2 of each tensor."""
+        """Return the penalty delta_k ||theta_k||^2 of each tensor."""
         return {key: precision * self.squared_norms[key] for key, precision in self.precisions.items()}
 
     def gradient(self, numbers: Mapping[str, float] | None = None) -> dict[str, float]:
-        """d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, closed form.
+        """Return d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, in closed form.
 
         Args:
             numbers: gamma by key; the effective numbers if left out.
@@ -97,12 +99,12 @@ class Laplace:
         return {key: 0.5 * (effective[key] - penalties[key]) for key in effective}
 
     def fitted_noise(self) -> float:
-        """MacKay's fixed point of the noise variance: squared error / (numbers observed - effective parameters)."""
+        """Return the noise variance by MacKay: squared error / (numbers observed - effective parameters)."""
         observed = self.examples * self.outputs - math.fsum(self.effective_parameters().values())
         return max(2 * self.loss / max(observed, 1.0), 1e-12)
 
     def log_evidence_without(self, keys: Iterable[str], loss: float) -> float:
-        """log p(D | eta) of the same network without some tensors, the others at their present values.
+        """Return log p(D | eta) of the same network without some tensors, the others at their present values.
 
         These are held at zero: they have neither penalty nor log determinant. As the others could still be fitted to
         that, the evidence at their mode is no lower.
@@ -117,7 +119,7 @@ class Laplace:
         return attrs.evolve(self, precisions=held, squared_norms=norms, loss=loss).log_evidence()
 
     def with_precisions(self, precisions: Mapping[str, float], noise: float | None = None) -> Laplace:
-        """The same approximation under another prior (and noise).
+        """Return the same approximation under another prior (and noise).
 
         Raises:
             ValueError: `precisions` has other keys than `self.precisions`, or one that is not positive.
@@ -134,7 +136,7 @@ class Laplace:
 def laplace_of(
     net: Network, found: Estimate, likelihood: Likelihood, precisions: Mapping[str, float], noise: float
 ) -> Laplace:
-    """The approximation around the parameters of `net`, from an estimate of their curvature.
+    """Return the approximation around the parameters of `net`, from an estimate of their curvature.
 
     Args:
         net: the network.
@@ -166,7 +168,7 @@ def fit(
     seed: int = 0,
     batch: int = 256,
 ) -> Laplace:
-    """Laplace approximation of a network at its present parameters.
+    """Return the Laplace approximation of a network at its present parameters.
 
     Args:
         net: a network made by `symdsl.compile`.

@@ -14,90 +14,90 @@ from torch.nn import functional
 
 
 class Likelihood(Protocol):
-    """log p(target | output), up to a scale that the Laplace evidence adds."""
+    """A likelihood log p(target | output), up to a scale that the Laplace evidence adds."""
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Summed over examples: the term that training minimises, at unit noise; a scalar."""
+        """Return the training loss at unit noise, a scalar summed over examples."""
         ...
 
     def constant_loss(self, targets: Tensor) -> float:
-        """The least `loss` of outputs that are the same for every example, summed over all of `targets`."""
+        """Return the least `loss` of outputs that are the same for every example, summed over all of `targets`."""
         ...
 
     def columns(self, outputs: Tensor) -> Iterator[Tensor]:
-        """Columns `[example, output]` whose outer products sum to Lambda, the Hessian of `loss` in the outputs."""
+        """Return columns `[example, output]` whose outer products sum to Lambda, the Hessian of `loss` in outputs."""
         ...
 
     def sampled_column(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
-        """One random column `[example, output]` whose outer product has Lambda for its expectation."""
+        """Return one random column `[example, output]` whose outer product has Lambda for its expectation."""
         ...
 
     def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
-        """Negative log-likelihood in nats, summed over examples, from the summed `loss`."""
+        """Return the negative log-likelihood in nats, summed over examples, from the summed `loss`."""
         ...
 
     @property
     def has_noise(self) -> bool:
-        """Whether there is a noise variance to learn."""
+        """Return whether the likelihood has a noise variance to learn."""
         ...
 
 
 class Categorical:
-    """Classes by softmax; outputs are logits. Lambda = diag(p) - p p^T."""
+    """The softmax likelihood of classes; outputs are logits. Lambda = diag(p) - p p^T."""
 
     has_noise = False
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Cross entropy summed over examples, in nats."""
+        """Return the cross entropy summed over examples, in nats."""
         return functional.cross_entropy(outputs, targets, reduction="sum")
 
     def constant_loss(self, targets: Tensor) -> float:
-        """The entropy of the labels' frequencies, in nats, times the number of examples."""
+        """Return the entropy of the labels' frequencies, in nats, times the number of examples."""
         counts = targets.bincount().double()
         return float(torch.special.entr(counts / len(targets)).sum()) * len(targets)
 
     def columns(self, outputs: Tensor) -> Iterator[Tensor]:
-        """One column per label k: sqrt(p_k) (e_k - p)."""
+        """Return one column for each label k: sqrt(p_k) (e_k - p)."""
         p = outputs.softmax(1)
         labels = torch.eye(p.shape[1], dtype=p.dtype, device=p.device)
         for k in range(p.shape[1]):
             yield p[:, k : k + 1].sqrt() * (labels[k] - p)
 
     def sampled_column(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
-        """e_k - p for a label k drawn from p: the gradient of the log-likelihood of a label the model itself drew."""
+        """Return e_k - p for a label k drawn from p: the gradient of the log-likelihood of a label the model drew."""
         p = outputs.softmax(1)
         label = torch.multinomial(p, 1, generator=generator)
         return torch.zeros_like(p).scatter_(1, label, 1.0) - p
 
     def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
-        """The cross entropy itself."""
+        """Return the summed cross entropy unchanged, since it is the negative log-likelihood."""
         return loss
 
 
 class Gaussian:
-    """Targets with independent Gaussian noise; outputs are means. Lambda = I at unit noise."""
+    """The likelihood of targets with independent Gaussian noise; outputs are means. Lambda = I at unit noise."""
 
     has_noise = True
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Half the squared error, summed over examples and outputs."""
+        """Return half the squared error, summed over examples and outputs."""
         return 0.5 * (outputs - targets).square().sum()
 
     def constant_loss(self, targets: Tensor) -> float:
-        """Half the squared distance of the targets from their mean."""
+        """Return half the squared distance of the targets from their mean, summed over examples and outputs."""
         return 0.5 * float((targets - targets.mean(0)).double().square().sum())
 
     def columns(self, outputs: Tensor) -> Iterator[Tensor]:
-        """The unit vectors."""
+        """Return the unit vectors, one column for each output."""
         for unit in torch.eye(outputs.shape[1], dtype=outputs.dtype, device=outputs.device):
             yield unit.expand_as(outputs)
 
     def sampled_column(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
-        """Standard normal noise."""
+        """Return a column of standard normal noise."""
         return torch.randn(outputs.shape, dtype=outputs.dtype, device=outputs.device, generator=generator)
 
     def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
-        """loss / noise + 1/2 log(2 pi noise) per number, `noise` the variance."""
+        """Return loss / noise + 1/2 log(2 pi noise) per number, summed over all numbers; `noise` is the variance."""
         return loss / noise + 0.5 * examples * outputs * math.log(2 * math.pi * noise)
 
 
@@ -106,32 +106,32 @@ LIKELIHOODS: dict[str, Likelihood] = {"classification": Categorical(), "regressi
 
 
 def likelihood_of(targets: Tensor) -> Likelihood:
-    """The likelihood that suits `targets`: Gaussian for real numbers, categorical for whole ones."""
+    """Return the likelihood that suits `targets`: Gaussian for real numbers, categorical for whole ones."""
     return LIKELIHOODS["regression" if targets.is_floating_point() else "classification"]
 
 
 class Fisher(Protocol):
-    """A choice of columns to propagate back."""
+    """A choice of the columns of a square root of Lambda to propagate back."""
 
     def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-        """Columns `[example, output]` whose outer products sum (in expectation) to Lambda."""
+        """Return columns `[example, output]` whose outer products sum (in expectation) to Lambda."""
         ...
 
     def number(self, outputs: int) -> int:
-        """How many columns there are of `outputs` outputs."""
+        """Return how many columns there are for a number of outputs."""
         ...
 
 
 @attrs.frozen
 class Exact:
-    """All columns of a square root of Lambda: one backward pass per output."""
+    """The choice of all columns of a square root of Lambda: one backward pass per output."""
 
     def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-        """See `Fisher.columns`."""
+        """Return all columns `[example, output]`, whose outer products sum to Lambda."""
         return likelihood.columns(outputs)
 
     def number(self, outputs: int) -> int:
-        """See `Fisher.number`."""
+        """Return the number of columns, which is the number of outputs."""
         return outputs
 
 
@@ -151,12 +151,12 @@ class MonteCarlo:
     samples: int = attrs.field(validator=_positive)
 
     def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-        """See `Fisher.columns`."""
+        """Return columns `[example, output]` for drawn labels, whose outer products sum to Lambda in expectation."""
         for _ in range(self.samples):
             yield likelihood.sampled_column(outputs, generator) * self.samples**-0.5
 
     def number(self, outputs: int) -> int:
-        """See `Fisher.number`."""
+        """Return the number of columns, which is the number of samples."""
         return self.samples
 
 
@@ -174,7 +174,7 @@ class Rademacher:
     samples: int = attrs.field(validator=_positive)
 
     def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-        """See `Fisher.columns`."""
+        """Return columns `[example, output]` with random signs, whose outer products sum to Lambda in expectation."""
         for _ in range(self.samples):
             bits = torch.randint(2, outputs.shape, generator=generator, device=outputs.device)
             signs = (2 * bits - 1).to(outputs.dtype) * self.samples**-0.5
@@ -182,7 +182,7 @@ class Rademacher:
             yield sum((sign.unsqueeze(1) * column for sign, column in columns), torch.zeros_like(outputs))
 
     def number(self, outputs: int) -> int:
-        """See `Fisher.number`."""
+        """Return the number of columns, which is the number of samples."""
         return self.samples
 
 
@@ -190,12 +190,12 @@ _SAMPLED: dict[str, type[MonteCarlo] | type[Rademacher]] = {"mc": MonteCarlo, "s
 
 
 def fisher_of(kind: str, samples: int) -> Fisher:
-    """The Fisher estimator of a name: `exact`, `mc` or `signs`, the last two with a number of samples."""
+    """Return the Fisher estimator `exact`, `mc` or `signs`, the last two with a number of samples."""
     return Exact() if kind == "exact" else _SAMPLED[kind](samples)
 
 
 def parse_fisher(text: str) -> Fisher:
-    """Reads `exact`, `mc(m)` or `signs(m)`.
+    """Return the Fisher estimator that the text `exact`, `mc(m)` or `signs(m)` names.
 
     Raises:
         ValueError: `text` is none of them.

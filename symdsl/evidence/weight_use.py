@@ -30,7 +30,7 @@ _NUMBERS = 1 << 24
 
 @attrs.frozen
 class WeightUse:
-    """How a path uses one of its parameter tensors.
+    """A record of how a path uses one of its parameter tensors.
 
     Attributes:
         inputs: `(path, read) -> [n, block, R, in]`, of what the path recorded as read.
@@ -46,7 +46,7 @@ class WeightUse:
 
     @classmethod
     def exact(cls, per_example_gradients: Callable[[Any, Tensor, Tensor], Tensor]) -> WeightUse:
-        """Of a tensor so small that its whole Gauss-Newton block is formed: a vector that every example uses once.
+        """Return the use of a tensor small enough for its whole Gauss-Newton block, as one vector for every example.
 
         Args:
             per_example_gradients: `(path, read, gradients) -> [n, parameter]`.
@@ -60,7 +60,7 @@ class WeightUse:
 
 @attrs.frozen(eq=False)
 class BatchUse:
-    """The use of a parameter tensor by a batch of examples, in the one format, some examples at a time.
+    """The use of a parameter tensor by a batch of examples, read out for some examples at a time.
 
     Attributes:
         use: as it was recorded.
@@ -72,7 +72,7 @@ class BatchUse:
 
     @classmethod
     def of(cls, use: Use) -> BatchUse:
-        """Of a recorded use.
+        """Return the batch's use of a tensor from its record.
 
         Raises:
             TypeError: nothing is known of how its owner uses the tensor.
@@ -81,24 +81,24 @@ class BatchUse:
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """Return the number of examples."""
         return len(self.use.inputs) // self.use.copies
 
     @property
     def size(self) -> int:
-        """Parameters of the tensor."""
+        """Return the number of parameters of the tensor."""
         return self.use.owner.get_parameter(self.use.tensor).numel()
 
     def inputs(self) -> Iterator[Tensor]:
-        """`[n, block, R, in]`."""
+        """Return the inputs of the tensor, `[n, block, R, in]`."""
         return _in_parts(self._inputs, self.use.copies, self.use.inputs)
 
     def gradients(self, gradients: Tensor) -> Iterator[Tensor]:
-        """`[n, block, R, out]`, of the gradients in the recorded output."""
+        """Return the gradients in the tensor's output, `[n, block, R, out]`, from those in the recorded output."""
         return _in_parts(self._gradients, self.use.copies, self.use.inputs, gradients)
 
     def pairs(self, gradients: Tensor, held: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """g and a together, with so many more numbers held of each example."""
+        """Yield gradients g and inputs a together, with so many more numbers held of each example."""
         copies = self.use.copies
         numbers = self._inputs(self.use.inputs[:copies]).numel() + held
         parts = (maps.split(copies * max(1, _NUMBERS // numbers)) for maps in (self.use.inputs, gradients))
@@ -119,7 +119,7 @@ class BatchUse:
 
 
 def per_example_gradients(g: Tensor, a: Tensor) -> Tensor:
-    """`sum_r g_r a_r^T` of every example, `[n, parameter]`, in an order of parameters that is always the same."""
+    """Return `sum_r g_r a_r^T` of every example, `[n, parameter]`, in an order of parameters that never changes."""
     return (g.mT * a if a.shape[2] == 1 else g.mT @ a).flatten(1)
 
 
@@ -139,7 +139,7 @@ _BIAS = {BIAS: WeightUse.exact(_bias_gradients)}
 
 
 def weight_use_of(owner: nn.Module, tensor: str) -> WeightUse:
-    """How one parameter tensor is used.
+    """Return how a layer or path uses one of its parameter tensors.
 
     Raises:
         TypeError: it is not known, so that no parameter is ever left out of the curvature without a word.
@@ -153,7 +153,7 @@ def weight_use_of(owner: nn.Module, tensor: str) -> WeightUse:
 
 
 def demand_weight_uses(path: Path, place: str) -> None:
-    """Demands the weight use of every parameter of a path, so that a missing one is known before anything is trained.
+    """Check that every parameter of a path has a weight use, so that a missing one is known before training.
 
     Args:
         path: the module.

@@ -51,7 +51,7 @@ _NUMBERS = 1 << 24
 
 @attrs.frozen(eq=False)
 class TensorPosterior:
-    """The eigenvectors and eigenvalues of one tensor's Kronecker factors, float64.
+    """The Laplace posterior of one tensor: eigenvectors and eigenvalues of its Kronecker factors, float64.
 
     Attributes:
         read: eigenvectors of A in columns, `[block, in, in]`.
@@ -69,18 +69,18 @@ class TensorPosterior:
 
     @classmethod
     def of(cls, a: Tensor, g: Tensor, precision: float) -> TensorPosterior:
-        """From A and G."""
+        """Return the posterior of a tensor from its Kronecker factors A and G."""
         read_values, read = torch.linalg.eigh(a)
         given_values, given = torch.linalg.eigh(g)
         return cls(read, given, read_values.clamp(min=0), given_values.clamp(min=0), precision)
 
     def to(self, device: torch.device) -> TensorPosterior:
-        """The same on a device."""
+        """Return the same posterior on a device."""
         moved = {name: getattr(self, name).to(device) for name in PARTS}
         return attrs.evolve(self, **moved)
 
     def covariance(self, inputs: Tensor, gradients: Tensor, noise: float) -> Tensor:
-        """Its part of the covariance of the outputs of a batch, `[n, output, output]`; arguments as `derivatives`."""
+        """Return the tensor's part of the covariance of a batch's outputs, `[n, output, output]`; see `derivatives`."""
         a = inputs.to(self.read) @ self.read
         g = gradients.to(self.given) @ self.given
         products = self.given_values[:, :, None] * self.read_values[:, None]
@@ -91,7 +91,7 @@ class TensorPosterior:
 
 @attrs.frozen(eq=False)
 class Predicted:
-    """What is predicted for some examples.
+    """The predictions for some examples.
 
     Attributes:
         probabilities: of the classes, `[n, class]`, for classification.
@@ -105,13 +105,13 @@ class Predicted:
 
     @classmethod
     def plain(cls, outputs: Tensor, likelihood: Likelihood, noise: float) -> Predicted:
-        """What the network says without the uncertainty of its weights."""
+        """Return the network's predictions without the uncertainty of its weights."""
         if isinstance(likelihood, Categorical):
             return cls(probabilities=outputs.double().softmax(1))
         return cls(mean=outputs.double(), std=torch.full_like(outputs, math.sqrt(noise), dtype=torch.float64))
 
     def nll(self, targets: Tensor) -> float:
-        """Negative log-likelihood of the targets, mean per example, in nats."""
+        """Return the negative log-likelihood of the targets, mean per example, in nats."""
         if self.probabilities is not None:
             chosen = self.probabilities.gather(1, targets[:, None])
             return -float(chosen.clamp(min=torch.finfo(chosen.dtype).tiny).log().mean())
@@ -121,17 +121,20 @@ class Predicted:
         return -float(found.sum(1).mean())
 
     def brier(self, targets: Tensor) -> float:
-        """Squared distance of the probabilities from the labels' indicators, mean per example (Brier 1950)."""
+        """Return the Brier score (Brier 1950), mean per example.
+
+        It is the squared distance of the probabilities from the labels' indicators.
+        """
         return float(self.brier_scores(targets).mean())
 
     def brier_scores(self, targets: Tensor) -> Tensor:
-        """The same of every example, `[n]`."""
+        """Return the Brier score of every example, `[n]`."""
         assert self.probabilities is not None, "it is a classification"
         indicators = nn.functional.one_hot(targets, self.probabilities.shape[1])
         return (self.probabilities - indicators).square().sum(1)
 
     def calibration_error(self, targets: Tensor) -> float:
-        """Expected calibration error: the gap of accuracy and confidence in bins of confidence, weighted by size.
+        """Return the expected calibration error: the gap of accuracy and confidence, weighted by size over bins.
 
         Guo et al. 2017, eq. 3.
         """
@@ -145,7 +148,7 @@ class Predicted:
 
 @attrs.frozen(eq=False)
 class Posterior:
-    """The posterior of some parameter tensors, the others held where they are.
+    """The Laplace posterior of some parameter tensors, with the others held where they are.
 
     Attributes:
         tensors: by key of `net.tensors()`.
@@ -160,11 +163,11 @@ class Posterior:
     temperature: float = 1.0
 
     def to(self, device: torch.device) -> Posterior:
-        """The same on a device."""
+        """Return the same posterior on a device."""
         return attrs.evolve(self, tensors={key: one.to(device) for key, one in self.tensors.items()})
 
     def outputs(self, net: Network, x: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean `[n, output]` and covariance `[n, output, output]` of the linearised network's outputs, float64.
+        """Return mean `[n, output]` and covariance `[n, output, output]` of the linearised network's outputs, float64.
 
         Args:
             net: the network the posterior is of.
@@ -175,7 +178,7 @@ class Posterior:
         return torch.cat(means), self.temperature * torch.cat(covariances)
 
     def predict(self, net: Network, x: Tensor) -> Predicted:
-        """The predictive of the linearised network, see `outputs`; at temperature 0 that of the network itself."""
+        """Return the linearised network's predictions, see `outputs`; at temperature 0 those of the network itself."""
         if self.temperature == 0:
             return self._plain(net, x)
         return self.predictive(*self.outputs(net, x))
@@ -193,7 +196,7 @@ class Posterior:
         return Predicted(mean=mean, std=(variance + self.noise).sqrt())
 
     def tempered(self, net: Network, examples: Examples) -> Posterior:
-        """The same posterior at the temperature that predicts every training example best from all the others.
+        """Return the posterior at the temperature that predicts every training example best from all the others.
 
         Probabilities are judged by their likelihood, their Brier score and their calibration error, a regression by its
         likelihood; the lowest of the temperatures that these choose is taken, but 0 where the Brier score gains less by
@@ -238,7 +241,7 @@ def fit(
     precisions: Mapping[str, float],
     noise: float = 1.0,
 ) -> Posterior:
-    """The posterior of the parameter tensors that have a precision, at the network's present parameters.
+    """Return the posterior of the parameter tensors that have a precision, at the network's present parameters.
 
     All columns of Lambda are taken, whatever the search took. Of more than `MOST_EXAMPLES` training examples, so many
     stand for all: their curvature is scaled.
@@ -276,13 +279,13 @@ def _spaced(count: int, most: int) -> Tensor:
 def fit_last_layer(
     net: Network, examples: Examples, likelihood: Likelihood, precisions: Mapping[str, float], noise: float = 1.0
 ) -> Posterior:
-    """The posterior of the network's last layer, at the temperature that suits the training examples; see `fit`."""
+    """Return the posterior of the last layer, at the temperature that suits the training examples; see `fit`."""
     chosen = {key: precisions[key] for key in last_layer(net) if key in precisions}
     return fit(net, examples, likelihood, chosen, noise).tempered(net, examples)
 
 
 def last_layer(net: Network) -> Iterator[str]:
-    """Keys of the parameter tensors of the last layer that is in use."""
+    """Return the keys of the parameter tensors of the last layer that is in use."""
     name, layer = [(name, stage) for name, stage in net.active() if isinstance(stage, RelaxedLayer)][-1]
     for path_name, path in layer.active():
         yield from (f"{name}.{path_name}.{tensor}" for tensor, _ in path.named_parameters())
@@ -290,7 +293,7 @@ def last_layer(net: Network) -> Iterator[str]:
 
 
 def derivatives(net: Network, x: Tensor, keys: Iterable[str]) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor]]]:
-    """The outputs of a batch, `[n, output]`, and how they depend on parameter tensors.
+    """Return the outputs of a batch, `[n, output]`, and how they depend on parameter tensors.
 
     Every tensor is blocks W_block `[out, in]`, used R times per example (`symdsl.evidence.weight_use`). The derivative
     of an output in W_block is `sum_R gradient input^T`.
@@ -329,7 +332,7 @@ def _pulled(outputs: Tensor, column: Tensor, uses: Mapping[str, BatchUse]) -> di
 
 @torch.no_grad()
 def mean_softmax(mean: Tensor, covariance: Tensor, draws: int = DRAWS) -> Tensor:
-    """E[softmax(f)] for f ~ N(mean, covariance), by the same draws for every example: `[n, class]`.
+    """Return E[softmax(f)] for f ~ N(mean, covariance), by the same draws for every example: `[n, class]`.
 
     Args:
         mean: `[n, class]`, float64.

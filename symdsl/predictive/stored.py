@@ -18,7 +18,7 @@ _ENTRY = "symdsl"
 
 
 def posterior_bytes(posterior: Posterior) -> bytes:
-    """The content of `posterior.safetensors`."""
+    """Return the content of `posterior.safetensors`."""
     tensors = {
         f"{key}/{part}": getattr(one, part).cpu().contiguous()
         for key, one in posterior.tensors.items()
@@ -34,7 +34,7 @@ def posterior_bytes(posterior: Posterior) -> bytes:
 
 
 def read_posterior(path: Path, likelihood: Likelihood) -> Posterior:
-    """The posterior in a file that `posterior_bytes` wrote.
+    """Return the posterior in a file that `posterior_bytes` wrote.
 
     Args:
         path: the file.
