@@ -38,7 +38,7 @@ _AT_A_TIME = 64
 
 
 def plain_network(net: Network, records: Iterable[Layer]) -> nn.Sequential:
-    """The same function as modules of PyTorch and `symdsl.export.plain`: `[n, c, h, w] -> [n, output]`, float32.
+    """Return the same function as plain PyTorch modules, `[n, c, h, w] -> [n, output]`, float32.
 
     Every path is linear, so that what it makes of unit inputs is its weight. It is computed in double precision.
 

@@ -27,7 +27,7 @@ Function = Callable[[Tensor], Tensor]
 
 @attrs.frozen
 class Format:
-    """A form of a network without symdsl.
+    """A form in which a network needs no symdsl.
 
     Attributes:
         suffix: what the default path ends with.
@@ -39,7 +39,7 @@ class Format:
 
 
 def export_run(run: Run, to: str, path: Path) -> None:
-    """Writes a run's network in a form that needs no symdsl; `FORMATS` names them.
+    """Write a run's network in a form that needs no symdsl; `FORMATS` names them.
 
     What was written is read back and compared with the network on random inputs, one and several at a time.
 

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 
 class Sum(nn.Module):
-    """What a layer's terms make of a map, added up, and a bias for each plane: `[n, *shape]`."""
+    """A module that adds up what a layer's terms make of a map, and a bias for each plane: `[n, *shape]`."""
 
     def __init__(self, shape: tuple[int, int, int], *terms: nn.Module) -> None:
         super().__init__()
@@ -19,7 +19,7 @@ class Sum(nn.Module):
         self.bias = nn.Parameter(torch.zeros(shape[0]))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Adds up."""
+        """Return the sum of the terms and the bias."""
         y = self.bias[:, None, None].expand(x.shape[0], *self.shape)
         for term in self.terms:
             y = y + term(x)
@@ -35,7 +35,7 @@ class Convolution(nn.Module):
         self.weight = nn.Parameter(torch.zeros(outputs, planes, kernel, kernel))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Wraps the map around its edges and convolves it."""
+        """Wrap the map around its edges and convolve it."""
         margin = self.weight.shape[-1] // 2
         if margin:
             x = torch.cat((x[:, :, -margin:], x, x[:, :, :margin]), 2)
@@ -44,7 +44,7 @@ class Convolution(nn.Module):
         return y if self.stride == 1 else self.strongest_phase(y)
 
     def strongest_phase(self, y: Tensor) -> Tensor:
-        """Thins a map out so that what is kept moves with the image."""
+        """Thin a map out so that what is kept moves with the image."""
         apart = y.unflatten(3, (-1, self.stride)).unflatten(2, (-1, self.stride))
         phases = apart.permute(0, 3, 5, 1, 2, 4).flatten(1, 2)
         best = phases.square().sum((2, 3, 4)).argmax(1)
@@ -52,13 +52,13 @@ class Convolution(nn.Module):
         return kept.squeeze(1)
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments, for printing."""
         outputs, planes, kernel, _ = self.weight.shape
         return f"{planes}, {outputs}, {kernel}" + (f", stride={self.stride}" if self.stride > 1 else "")
 
 
 class FullyConnected(nn.Module):
-    """Every number of the output reads every number of the input."""
+    """A fully connected layer: every number of the output reads every number of the input."""
 
     def __init__(self, shape: tuple[int, int, int], out_shape: tuple[int, int, int]) -> None:
         super().__init__()
@@ -66,17 +66,17 @@ class FullyConnected(nn.Module):
         self.weight = nn.Parameter(torch.zeros(math.prod(out_shape), math.prod(shape)))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Multiplies by the weight."""
+        """Multiply by the weight."""
         y: Tensor = functional.linear(x.flatten(1), self.weight).unflatten(1, self.out_shape)
         return y
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments, for printing."""
         return f"{self.shape}, {self.out_shape}"
 
 
 class Factored(nn.Module):
-    """As fully connected, with w[c', y, c, x] = outer[c', c, y] inner[c', c, x], the planes in runs of one channel."""
+    """A dense layer with w[c', y, c, x] = outer[c', c, y] inner[c', c, x], the planes in runs of one channel."""
 
     def __init__(
         self, channels: int, positions: int, out_channels: int, out_positions: int, out_shape: tuple[int, int, int]
@@ -87,18 +87,18 @@ class Factored(nn.Module):
         self.inner = nn.Parameter(torch.zeros(out_channels, channels, positions))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Sums over positions, then over channels."""
+        """Sum over positions, then over channels."""
         mixed = torch.einsum("ncx,dcx->ndc", x.reshape(x.shape[0], *self.inner.shape[1:]), self.inner)
         return torch.einsum("ndc,dcy->ndy", mixed, self.outer).reshape(x.shape[0], *self.out_shape)
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments, for printing."""
         out_channels, channels, positions = self.inner.shape
         return f"{channels}, {positions}, {out_channels}, {self.outer.shape[2]}, {self.out_shape}"
 
 
 class Copies(nn.Module):
-    """Every map blurred a little and moved in so many ways, one after the other: `[n copies, channel, row, column]`."""
+    """A module that blurs every map a little and moves it in many ways: `[n copies, channel, row, column]`."""
 
     grid: Tensor
     kernel: Tensor
@@ -109,7 +109,7 @@ class Copies(nn.Module):
         self.register_buffer("grid", torch.zeros(copies, height, width, 2))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Resamples; what moves in continues the edge."""
+        """Resample the maps; what moves in continues the edge."""
         copies, height, width, _ = self.grid.shape
         wide = functional.pad(x.reshape(-1, 1, height, width), (1, 1, 1, 1), mode="replicate")
         smooth = functional.conv2d(wide, self.kernel).reshape(1, -1, height, width).expand(copies, -1, -1, -1)
@@ -118,22 +118,22 @@ class Copies(nn.Module):
         return by_map.reshape(-1, x.shape[1], height, width)
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments, for printing."""
         copies, height, width, _ = self.grid.shape
         return f"{copies}, {height}, {width}"
 
 
 class Mean(nn.Module):
-    """The mean over the copies of every example."""
+    """A module that takes the mean over the copies of every example."""
 
     def __init__(self, copies: int) -> None:
         super().__init__()
         self.copies = copies
 
     def forward(self, x: Tensor) -> Tensor:
-        """Averages."""
+        """Return the mean of each run of copies."""
         return x.reshape(-1, self.copies, *x.shape[1:]).mean(1)
 
     def extra_repr(self) -> str:
-        """The argument."""
+        """Return the argument, for printing."""
         return f"{self.copies}"

@@ -56,7 +56,7 @@ def model_source(
     prepare: Preparation,
     shares: Mapping[str, str],
 ) -> str:
-    """The text of `model.py`.
+    """Return the text of `model.py`.
 
     Args:
         net: as `plain_network` gives it.

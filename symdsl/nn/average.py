@@ -32,7 +32,7 @@ LARGEST = {"translate_x": 0.5, "translate_y": 0.5, "rotation": 180.0, "scale_x":
 
 
 def lattice(samples: int, dimensions: int, shift: Tensor | None = None) -> Tensor:
-    """Evenly spread points of the cube [-1, 1]^d: `[sample, d]`, float64.
+    """Return evenly spread points of the cube [-1, 1]^d: `[sample, d]`, float64.
 
     The first coordinates are evenly spaced; the others go round by powers of the root of `z^d = z + 1`, so that no few
     of the points are near each other in any direction. Without a shift the points mirror each other about 0; an even
@@ -53,7 +53,7 @@ def lattice(samples: int, dimensions: int, shift: Tensor | None = None) -> Tenso
 
 
 class Average(nn.Module):
-    """Makes transformed copies of every map, `[n, C, h, w] -> [n S, C, h, w]`, those of one example in a row.
+    """A layer that makes transformed copies of every map, `[n, C, h, w] -> [n S, C, h, w]`, one example's in a row.
 
     In training mode the transformations are drawn, the same ones for all examples of a pass: the points of a lattice
     under an even random shift. In evaluation they are the lattice itself.
@@ -79,12 +79,12 @@ class Average(nn.Module):
         self._aside = torch.zeros(len(self.generators), dtype=torch.float64)
 
     def stated(self) -> dict[str, float]:
-        """The ranges by generator."""
+        """Return the ranges by generator."""
         return dict(zip(self.generators, self.ranges.tolist(), strict=True))
 
     @torch.no_grad()
     def set_range(self, generator: str, value: float) -> None:
-        """Sets one range, within its bounds.
+        """Set one range, within its bounds.
 
         Raises:
             KeyError: it has no such generator.
@@ -94,7 +94,7 @@ class Average(nn.Module):
         self.ranges[self.generators.index(generator)] = min(max(value, 0.0), LARGEST[generator])
 
     def draw(self, generator: torch.Generator, spread: float = 0.0) -> None:
-        """Draws the transformations of the next passes in training mode.
+        """Draw the transformations of the next passes in training mode.
 
         Args:
             generator: on the CPU.
@@ -105,7 +105,7 @@ class Average(nn.Module):
         self._aside = (2 * (sides < 0.5) - 1) * spread
 
     def matrices(self, height: int, width: int) -> Tensor:
-        """T of the present mode, upper rows, `[S, 2, 3]`, float64, in coordinates from -1 to 1 on a map of these sides.
+        """Return the present transformations, upper rows `[S, 2, 3]`, float64, in coordinates from -1 to 1 on a map.
 
         Turns are turns of pixels, and moves are fractions of a side, also where the sides differ.
         """
@@ -124,30 +124,30 @@ class Average(nn.Module):
         return found
 
     def forward(self, x: Tensor) -> Tensor:
-        """Blurs maps a little and resamples them, bilinearly; what moves in continues the edge."""
+        """Blur maps a little and resample them, bilinearly; what moves in continues the edge."""
         return resampled(blurred(x), self.matrices(x.shape[2], x.shape[3]).to(x.dtype))
 
     def extra_repr(self) -> str:
-        """The arguments."""
+        """Return the arguments, for printing."""
         return ", ".join([f"{self.stated()}", f"{self.samples}", *(["fixed=True"] if self.fixed else [])])
 
 
 def blurred(x: Tensor) -> Tensor:
-    """Maps under a Gaussian of three by three pixels, edges continued."""
+    """Return maps under a Gaussian of three by three pixels, edges continued."""
     wide = functional.pad(x.flatten(0, 1).unsqueeze(1), (1, 1, 1, 1), mode="replicate")
     smooth: Tensor = functional.conv2d(wide, kernel(x))
     return smooth.view_as(x)
 
 
 def kernel(like: Tensor) -> Tensor:
-    """The Gaussian, `[1, 1, 3, 3]`."""
+    """Return the Gaussian, `[1, 1, 3, 3]`."""
     side = math.exp(-0.5 / BLUR**2)
     line = like.new_tensor([side, 1.0, side]) / (1 + 2 * side)
     return torch.outer(line, line)[None, None]
 
 
 def resampled(x: Tensor, matrices: Tensor) -> Tensor:
-    """Every map under every transformation, `[n S, C, h, w]`, those of one example in a row."""
+    """Return every map under every transformation, `[n S, C, h, w]`, those of one example in a row."""
     samples, (examples, channels, height, width) = len(matrices), x.shape
     grid = functional.affine_grid(matrices, [samples, 1, height, width], align_corners=False)
     planes = x.flatten(0, 1).expand(samples, -1, -1, -1)
@@ -157,7 +157,7 @@ def resampled(x: Tensor, matrices: Tensor) -> Tensor:
 
 
 class Mean(nn.Module):
-    """The mean over the copies of every example, `[n S, ...] -> [n, ...]`.
+    """A layer that averages over the copies of every example, `[n S, ...] -> [n, ...]`.
 
     Args:
         since: name of the stage that made the copies.
@@ -168,10 +168,10 @@ class Mean(nn.Module):
         self.since = since
 
     def forward(self, x: Tensor, samples: int) -> Tensor:
-        """Averages runs of so many rows."""
+        """Return the mean of each run of `samples` rows."""
         mean: Tensor = x.unflatten(0, (-1, samples)).mean(1)
         return mean
 
     def extra_repr(self) -> str:
-        """Where the copies began."""
+        """Return where the copies began, for printing."""
         return f"since={self.since!r}"

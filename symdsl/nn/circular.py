@@ -11,19 +11,19 @@ Sides = int | tuple[int, int]
 
 
 def pair(sides: Sides) -> tuple[int, int]:
-    """Rows and columns."""
+    """Return the sides as a pair of rows and columns."""
     return (sides, sides) if isinstance(sides, int) else sides
 
 
 def circular_pad(x: Tensor, kernel: Sides) -> Tensor:
-    """Wraps `x` `[example, plane, row, column]` around its edges by half a kernel of odd sides."""
+    """Return `x` `[example, plane, row, column]` wrapped around its edges by half a kernel of odd sides."""
     rows, columns = (side // 2 for side in pair(kernel))
     tall = torch.cat((x[:, :, -rows:], x, x[:, :, :rows]), 2) if rows else x
     return torch.cat((tall[..., -columns:], tall, tall[..., :columns]), 3) if columns else tall
 
 
 def circular_conv(x: Tensor, weight: Tensor, stride: Sides = 1, groups: int = 1) -> Tensor:
-    """Cross-correlation on the torus: y[c', t] = sum_{c, s} x[c, stride t + s] weight[c', c, s], s centred.
+    """Return the cross-correlation on the torus y[c', t] = sum_{c, s} x[c, stride t + s] weight[c', c, s], s centred.
 
     With `groups`, the planes are cut into as many runs that do not mix, as in `torch.nn.functional.conv2d`.
     """

@@ -14,7 +14,7 @@ from symdsl.nn.activations import ACTIVATIONS
 
 @attrs.frozen
 class Moments:
-    """First and second moment of the numbers in a map, at the initial weights.
+    """The first and second moment of the numbers in a map, at the initial weights.
 
     Attributes:
         mean: E[x]; 0 for images, and for what a layer without activations writes.
@@ -26,7 +26,7 @@ class Moments:
 
     @property
     def gain(self) -> float:
-        """Factor on the standard deviation of the weights that read the map, for outputs of unit variance.
+        """Return the factor on the standard deviation of the weights that read the map, for outputs of unit variance.
 
         1 for images and sqrt(2) behind ReLU (He et al. 2015, eq. 10).
         """
@@ -34,17 +34,17 @@ class Moments:
 
     @property
     def share(self) -> float:
-        """The mean at unit second moment: 0 for images, and 0.56 behind ReLU."""
+        """Return the mean at unit second moment: 0 for images, and 0.56 behind ReLU."""
         return self.mean * self.gain
 
     def plus(self, other: Moments) -> Moments:
-        """Of the sum with an independent map."""
+        """Return the moments of the sum with an independent map."""
         return Moments(self.mean + other.mean, self.second + other.second + 2 * self.mean * other.mean)
 
 
 @cache
 def moments(activations: tuple[str, ...], std: float = 1.0) -> Moments:
-    """What `activations` make of normal numbers of mean 0 and that standard deviation, by quadrature."""
+    """Return the moments of normal numbers of mean 0 and a standard deviation after `activations`, by quadrature."""
     return Moments(_moment(activations, std, 1), _moment(activations, std, 2))
 
 
@@ -59,6 +59,6 @@ def _moment(activations: tuple[str, ...], std: float, power: int) -> float:
 
 
 def normal_parameter(shape: tuple[int, ...], std: float, generator: torch.Generator | None) -> nn.Parameter:
-    """A parameter drawn from N(0, std^2) on the CPU, so that a seed gives the same network on every device."""
+    """Return a parameter drawn from N(0, std^2) on the CPU, so that a seed gives the same network on every device."""
     values: Tensor = torch.randn(shape, generator=generator)
     return nn.Parameter(values * std)

@@ -16,7 +16,7 @@ from symdsl.nn.relaxed import RelaxedLayer, Use
 
 
 class Activation(nn.Module):
-    """Pointwise functions, applied in order."""
+    """A layer of pointwise functions, applied in order."""
 
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
@@ -24,17 +24,17 @@ class Activation(nn.Module):
 
     @property
     def homogeneous(self) -> bool:
-        """Whether a positive factor on the input is the same factor on the output."""
+        """Return whether a positive factor on the input is the same factor on the output."""
         return HOMOGENEOUS.issuperset(self.names)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Applies every function."""
+        """Apply every function, in order."""
         for name in self.names:
             x = ACTIVATIONS[name](x)
         return x
 
     def extra_repr(self) -> str:
-        """The names, as in the spec."""
+        """Return the names of the functions, as in the spec, for printing."""
         return " |> ".join(self.names)
 
 
@@ -50,11 +50,11 @@ class Join(nn.Module):
         self.since = since
 
     def forward(self, made: Tensor, x: Tensor) -> Tensor:
-        """Adds what the body made to what it read."""
+        """Return the sum of what the body made and what it read."""
         return x + made
 
     def extra_repr(self) -> str:
-        """Where the shortcut begins."""
+        """Return where the shortcut begins, for printing."""
         return f"since={self.since!r}"
 
 
@@ -76,7 +76,7 @@ class Block:
 
 
 class Network(nn.Module):
-    """Stages in order, `[example, channel, row, column] -> [example, output]`.
+    """A network of stages in order, `[example, channel, row, column] -> [example, output]`.
 
     The keys of its `state_dict` are those of `tensors`, and `average.ranges` of every average.
 
@@ -113,7 +113,7 @@ class Network(nn.Module):
         return Block(name, join.since, stages, layers)
 
     def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
-        """The outputs (logits, or means for regression).
+        """Return the outputs (logits, or means for regression).
 
         Args:
             x: `[example, channel, row, column]`.
@@ -147,15 +147,15 @@ class Network(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the parameters are."""
+        """Return the device of the parameters."""
         return next(self.parameters()).device
 
     def active(self) -> Iterator[tuple[str, nn.Module]]:
-        """The stages by name, in order, without residual blocks that are the identity."""
+        """Return the stages by name, in order, without residual blocks that are the identity."""
         return ((name, stage) for name, stage in self.stages.items() if name not in self._left_out)
 
     def shortcuts(self) -> dict[str, str]:
-        """For the end of every active residual block, the name of the active stage that the block reads."""
+        """Return, for the end of every active residual block, the name of the active stage that the block reads."""
         before = {block.join: block.since for block in self.blocks}
         found = {}
         for block in self.active_blocks():
@@ -166,12 +166,12 @@ class Network(nn.Module):
         return found
 
     def active_blocks(self) -> list[Block]:
-        """The residual blocks that are not the identity, in the order of their ends."""
+        """Return the residual blocks that are not the identity, in the order of their ends."""
         return [block for block in self.blocks if block.join not in self._left_out]
 
     @contextlib.contextmanager
     def without(self, block: Block) -> Iterator[None]:
-        """Meanwhile the network computes as if a residual block were the identity."""
+        """Compute as if a residual block were the identity, for the length of a `with` statement."""
         before = self._left_out
         self._left_out = before | {*block.stages, block.join}
         try:
@@ -180,13 +180,13 @@ class Network(nn.Module):
             self._left_out = before
 
     def layers(self) -> Iterator[tuple[str, RelaxedLayer]]:
-        """The relaxed layers by name, in order."""
+        """Return the relaxed layers by name, in order."""
         for name, stage in self.stages.items():
             if isinstance(stage, RelaxedLayer):
                 yield name, stage
 
     def average(self, name: str) -> Average:
-        """The average of that name.
+        """Return the average of that name.
 
         Raises:
             KeyError: there is none.
@@ -197,15 +197,15 @@ class Network(nn.Module):
         return stage
 
     def averages(self) -> Iterator[tuple[str, Average]]:
-        """The averages by name, in order."""
+        """Return the averages by name, in order."""
         return ((name, stage) for name, stage in self.stages.items() if isinstance(stage, Average))
 
     def ranges(self) -> dict[str, float]:
-        """Every range by `average.generator`, in the units of the language."""
+        """Return every range by `average.generator`, in the units of the language."""
         return {f"{name}.{key}": value for name, one in self.averages() for key, value in one.stated().items()}
 
     def set_ranges(self, ranges: Mapping[str, float]) -> None:
-        """Sets ranges by the keys of `ranges`, in the units of the language; others stay.
+        """Set ranges by the keys of `ranges`, in the units of the language; others stay.
 
         Raises:
             KeyError: there is none of a name.
@@ -215,7 +215,7 @@ class Network(nn.Module):
             self.average(name).set_range(generator, value)
 
     def draw_from(self, generator: torch.Generator, spread: float = 0.0) -> None:
-        """Draws the transformations of the next passes in training mode; see `Average.draw`.
+        """Draw the transformations of the next passes in training mode; see `Average.draw`.
 
         Ranges that are fixed are taken as they are.
         """
@@ -223,7 +223,7 @@ class Network(nn.Module):
             one.draw(generator, 0.0 if one.fixed else spread)
 
     def prune(self, layer: str, path: str) -> list[str]:
-        """Leaves a path out from now on; with the last path of a residual block's last layer, the whole block.
+        """Leave a path out from now on; with the last path of a residual block's last layer, the whole block.
 
         Returns:
             The keys of the parameter tensors that are left out.
@@ -242,7 +242,7 @@ class Network(nn.Module):
         return [key for key in self.tensors() if key.startswith(starts)]
 
     def remove(self, layer: str, path: str) -> None:
-        """Takes a path out for good; with the last path of a residual block's last layer, the block is the identity.
+        """Remove a path for good; with the last path of a residual block's last layer, the block becomes the identity.
 
         Raises:
             KeyError: there is no such layer or path.
@@ -251,7 +251,7 @@ class Network(nn.Module):
         dict(self.layers())[layer].remove(path)
 
     def tensors(self) -> dict[str, nn.Parameter]:
-        """Every parameter tensor by the key its precision has: `layer.path.tensor` or `layer.bias`."""
+        """Return every parameter tensor by the key its precision has: `layer.path.tensor` or `layer.bias`."""
         found: dict[str, nn.Parameter] = {}
         for name, layer in self.layers():
             for path_name, path in layer.paths.items():
@@ -261,7 +261,7 @@ class Network(nn.Module):
         return found
 
     def squared_norms(self, keys: Iterable[str]) -> dict[str, float]:
-        """||theta_k||^2 of these parameter tensors, summed up in double precision."""
+        """Return ||theta_k||^2 of these parameter tensors, summed up in double precision."""
         parameters, wanted = self.tensors(), tuple(keys)
         norms = torch.stack([parameters[key].detach().double().square().sum() for key in wanted]).tolist()
         return dict(zip(wanted, norms, strict=True))

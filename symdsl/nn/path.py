@@ -33,7 +33,7 @@ class Path(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
-        """Maps `x`; a sampling path keeps every `stride`-th position, beginning with the first.
+        """Map `x`; a sampling path keeps every `stride`-th position, beginning with the first.
 
         Args:
             x: `[example, plane, row, column]`.
@@ -41,11 +41,11 @@ class Path(nn.Module, ABC):
         """
 
     def fine(self, x: Tensor) -> Tensor:
-        """The map at stride 1, on the grid of `x`; only for paths that sample."""
+        """Return the map at stride 1, on the grid of `x`; only for paths that sample."""
         raise TypeError(f"{type(self).__name__} maps straight to the coarse grid")
 
     def expect_mean(self, mean: float) -> None:
-        """Rescales the initial weights for inputs of that mean, at unit second moment: outputs keep their scale.
+        """Rescale the initial weights for inputs of a mean, at unit second moment, so that outputs keep their scale.
 
         There is nothing to do where weights are independent: the second moment of the input alone counts then.
         """

@@ -9,7 +9,7 @@ from symdsl.nn.circular import Sides, pair
 
 
 def strongest_phase(fine: Tensor, stride: Sides) -> Tensor:
-    """The phase of each example whose samples have the largest l2 norm.
+    """Return the phase of each example whose samples have the largest l2 norm.
 
     Args:
         fine: `[example, plane, row, column]`; rows and columns are multiples of `stride`.
@@ -26,7 +26,7 @@ def strongest_phase(fine: Tensor, stride: Sides) -> Tensor:
 
 
 def align(x: Tensor, phase: Tensor, stride: Sides) -> Tensor:
-    """Shifts each example of `x` cyclically so that its `phase` comes to lie at the origin.
+    """Return each example of `x` shifted cyclically so that its `phase` comes to lie at the origin.
 
     Args:
         x: `[example, plane, row, column]`.

@@ -18,7 +18,7 @@ BIAS = "bias"
 
 
 class Use(NamedTuple):
-    """One use of a parameter tensor in a forward pass: all that its curvature needs of it.
+    """A record of one use of a parameter tensor in a forward pass: all that its curvature needs of it.
 
     Attributes:
         owner: the path, or the layer for its bias.
@@ -54,7 +54,7 @@ def _note(reads: dict[str, _Read], name: str, path: Path, tensor: str, inputs: T
 
 
 class RelaxedLayer(nn.Module):
-    """y = n^(-1/2) sum_k path_k(x) + bias, n the number of candidates.
+    """A layer that sums candidate paths: y = n^(-1/2) sum_k path_k(x) + bias, n the number of candidates.
 
     The bias is one number per output channel, constant over positions and group elements, so that it breaks no
     symmetry. Sampling paths (the equivariant ones) are thinned out by adaptive polyphase sampling: the phase is chosen
@@ -78,11 +78,11 @@ class RelaxedLayer(nn.Module):
 
     @property
     def pruned(self) -> frozenset[str]:
-        """Names of the paths that are pruned."""
+        """Return the names of the paths that are pruned."""
         return self._pruned
 
     def prune(self, name: str) -> None:
-        """Sets a path's parameters to zero, freezes them and leaves the path out from now on.
+        """Set a path's parameters to zero, freeze them and leave the path out from now on.
 
         Raises:
             KeyError: the layer has no path of that name.
@@ -92,7 +92,7 @@ class RelaxedLayer(nn.Module):
         self._pruned |= {name}
 
     def remove(self, name: str) -> None:
-        """Takes a path out for good; the others keep their scale.
+        """Remove a path for good; the others keep their scale.
 
         Raises:
             KeyError: the layer has no path of that name.
@@ -101,13 +101,13 @@ class RelaxedLayer(nn.Module):
         self._pruned -= {name}
 
     def leave(self) -> None:
-        """Prunes every path, and sets the bias to zero and freezes it: the layer is not used any more."""
+        """Prune every path, and set the bias to zero and freeze it: the layer is not used any more."""
         for name in self.paths:
             self.prune(name)
         self.bias.requires_grad_(False).zero_()
 
     def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
-        """Maps `x` `[example, plane, row, column]`; `uses`, if given, is filled with every use of a parameter tensor.
+        """Map `x` `[example, plane, row, column]`; `uses`, if given, is filled with every use of a parameter tensor.
 
         Keys of `uses` are `path.tensor` and `bias`.
 
@@ -132,7 +132,7 @@ class RelaxedLayer(nn.Module):
         return Use(read.path, read.tensor, read.inputs, read.output, 1.0)
 
     def active(self) -> list[tuple[str, Path]]:
-        """The paths that are not pruned, by name."""
+        """Return the paths that are not pruned, by name."""
         return [
             (name, path) for name, path in self.paths.items() if name not in self._pruned and isinstance(path, Path)
         ]

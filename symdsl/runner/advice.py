@@ -21,7 +21,7 @@ _MOVED = 0.01
 
 
 def diagnosis(trainer: Trainer, losses: Sequence[float]) -> str:
-    """The likeliest cause of a search that fails or does no better than guess, and what to do about it.
+    """Return the likeliest cause of a search that fails or does no better than guess, and what to do about it.
 
     Args:
         trainer: after some epochs.

@@ -24,7 +24,7 @@ _SHOWN, _MOST_ELEMENTS = 4, 8
 
 @attrs.frozen(eq=False)
 class Audited:
-    """An audit and its picture.
+    """The result of an audit: its measures and its picture.
 
     Attributes:
         found: the measures.
@@ -36,7 +36,7 @@ class Audited:
 
 
 def audit_spec_or_run(path: Path, group: str, device: str = "auto") -> Audited:
-    """Audits the network of a finished run, or of a spec with its initial weights, on the test data.
+    """Audit the network of a finished run, or of a spec with its initial weights, on the test data.
 
     Args:
         path: a run's folder, or a spec, which ends with `.sym`.

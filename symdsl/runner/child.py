@@ -10,7 +10,7 @@ from symdsl.runner.tasks import Task, performed
 
 
 def main() -> None:
-    """Runs the task and reports on standard output; exits like the command line."""
+    """Run the task, report on standard output and exit like the command line."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     request = json.load(sys.stdin)
     sys.argv = request["command"]  # so that the run says what it was started with

@@ -10,7 +10,7 @@ from symdsl.diagnostics import RunError
 
 
 def resolve_device(text: str) -> torch.device:
-    """The device that `auto`, `cpu`, `cuda` or `cuda:n` stands for; `auto` takes a GPU where there is one.
+    """Return the device that `auto`, `cpu`, `cuda` or `cuda:n` stands for; `auto` takes a GPU where there is one.
 
     Raises:
         ValueError: `text` is none of these.
@@ -37,5 +37,5 @@ def _check_gpu(device: torch.device) -> None:
 
 
 def describe(device: torch.device) -> str:
-    """The device's name, with the card's for a GPU."""
+    """Return the device's name, with the card's for a GPU."""
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)

@@ -37,18 +37,18 @@ Job = TypeVar("Job")
 
 
 class InProcess:
-    """Runs tasks one after another in this process and thread, where a Ctrl-C reaches them."""
+    """An engine that runs tasks one after another in this process and thread, where a Ctrl-C reaches them."""
 
     def run(self, task: Task, callback: object) -> None:
-        """See `Engine.run`."""
+        """Run one task to its end."""
         task.run(callback)
 
     def end(self) -> None:
-        """There is nothing to do: what interrupts this thread has interrupted its task."""
+        """Do nothing: what interrupts this thread has interrupted its task."""
 
 
 class Children:
-    """Runs tasks in processes of their own.
+    """An engine that runs tasks in processes of their own.
 
     The processes are not reached by a terminal's Ctrl-C: `end` asks each of them, once, to leave its run in a state
     that can be resumed.
@@ -64,7 +64,7 @@ class Children:
         self._ended = False
 
     def run(self, task: Task, callback: object) -> None:
-        """See `Engine.run`."""
+        """Run one task to its end in a process of its own."""
         heard = Callbacks([callback])
         with heard.hearing_failures():
             self._run(task, heard)
@@ -86,7 +86,7 @@ class Children:
             raise RunError(reason or f"its process ended with status {process.returncode}")
 
     def end(self) -> None:
-        """See `Engine.end`."""
+        """Interrupt every task that is running, and let none begin."""
         with self._starting:
             self._ended = True
             for process in self._running:
@@ -131,7 +131,7 @@ class Errand:
 
     @classmethod
     def of(cls, task: Task, threads: int) -> Errand:
-        """A task that is started here."""
+        """Return the errand of a task that is started here."""
         run = Path(task.folder)
         report = run.parent / REPORTS / f"{run.name}.jsonl"
         report.parent.mkdir(parents=True, exist_ok=True)
@@ -139,7 +139,7 @@ class Errand:
         return cls(attrs.asdict(task), sys.argv, os.getcwd(), str(report), threads)
 
     def __call__(self) -> int:
-        """Runs the task, and gives the exit status that a process of its own would end with."""
+        """Run the task and return the exit status that a process of its own would end with."""
         import torch
 
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -150,7 +150,7 @@ class Errand:
             return performed(Task(**self.task), stream)
 
     def checkpoint(self) -> Any:
-        """What Slurm is to run again after it took the machine away: the same, which goes on from its checkpoint."""
+        """Return what Slurm runs again after it took the machine away: the same errand, from its checkpoint."""
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self)
@@ -171,15 +171,15 @@ class _Elsewhere(ABC, Generic[Job]):
 
     @abstractmethod
     def submitted(self, errand: Errand) -> Job:
-        """Hands an errand to the scheduler."""
+        """Hand an errand to the scheduler and return its job."""
 
     @abstractmethod
     def done(self, job: Job) -> bool:
-        """Whether a job has ended, however it did."""
+        """Return whether a job has ended, however it did."""
 
     @abstractmethod
     def status(self, job: Job) -> int:
-        """What the errand of a job that has ended returned.
+        """Return the exit status of the errand of a job that has ended.
 
         Raises:
             RunError: it ended without a word.
@@ -187,10 +187,10 @@ class _Elsewhere(ABC, Generic[Job]):
 
     @abstractmethod
     def cancel(self, job: Job) -> None:
-        """Interrupts a job."""
+        """Interrupt a job."""
 
     def run(self, task: Task, callback: object) -> None:
-        """See `Engine.run`."""
+        """Run one task to its end as a job of the scheduler."""
         heard = Callbacks([callback])
         errand = Errand.of(task, self._threads)
         with self._starting:
@@ -221,7 +221,7 @@ class _Elsewhere(ABC, Generic[Job]):
                     time.sleep(_LOOKING)
 
     def end(self) -> None:
-        """See `Engine.end`."""
+        """Interrupt every task that is running, and let none begin."""
         with self._starting:
             self._ended = True
             for job in self._running.values():
@@ -229,7 +229,7 @@ class _Elsewhere(ABC, Generic[Job]):
 
 
 class OnRay(_Elsewhere[Any]):
-    """Runs tasks on a cluster of Ray, or on this machine by Ray where no `address` is given.
+    """An engine that runs tasks on a cluster of Ray, or on this machine by Ray where no `address` is given.
 
     Args:
         resources: `cpus` (1 unless given) and `gpus` of a run, and the `address` of the cluster.
@@ -255,16 +255,16 @@ class OnRay(_Elsewhere[Any]):
         self._call = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(Errand.__call__)
 
     def submitted(self, errand: Errand) -> Any:
-        """See `_Elsewhere`."""
+        """Hand an errand to Ray and return its job."""
         return self._call.remote(errand)
 
     def done(self, job: Any) -> bool:
-        """See `_Elsewhere`."""
+        """Return whether a job of Ray has ended, however it did."""
         ready, _ = self._ray.wait([job], timeout=0)
         return bool(ready)
 
     def status(self, job: Any) -> int:
-        """See `_Elsewhere`."""
+        """Return the exit status of the errand of a job of Ray that has ended."""
         try:
             return int(self._ray.get(job))
         except self._ray.exceptions.TaskCancelledError:
@@ -273,12 +273,12 @@ class OnRay(_Elsewhere[Any]):
             raise RunError(f"its task on Ray ended: {_first_line(error)}") from error
 
     def cancel(self, job: Any) -> None:
-        """See `_Elsewhere`."""
+        """Interrupt a job of Ray."""
         self._ray.cancel(job)
 
 
 class OnSlurm(_Elsewhere[Any]):
-    """Runs each task as a job of Slurm, by submitit; a job that is preempted goes on from its checkpoint.
+    """An engine that runs each task as a job of Slurm, by submitit; a preempted job goes on from its checkpoint.
 
     Args:
         resources: `cpus` (1 unless given), `gpus`, `hours` and `memory_gb` of a run; anything that begins with
@@ -319,22 +319,22 @@ class OnSlurm(_Elsewhere[Any]):
         return executor
 
     def submitted(self, errand: Errand) -> Any:
-        """See `_Elsewhere`."""
+        """Hand an errand to Slurm and return its job."""
         return self._executor(Path(errand.report).parent / "slurm").submit(errand)
 
     def done(self, job: Any) -> bool:
-        """See `_Elsewhere`."""
+        """Return whether a job of Slurm has ended, however it did."""
         return bool(job.done())
 
     def status(self, job: Any) -> int:
-        """See `_Elsewhere`."""
+        """Return the exit status of the errand of a job of Slurm that has ended."""
         error = job.exception()
         if error is not None:
             raise RunError(f"its job {job.job_id} ended: {_first_line(error)}; see {job.paths.stderr}")
         return int(job.result())
 
     def cancel(self, job: Any) -> None:
-        """See `_Elsewhere`."""
+        """Interrupt a job of Slurm."""
         job.cancel(check=False)
 
 

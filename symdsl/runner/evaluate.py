@@ -28,7 +28,7 @@ def evaluate(
     device: str = "auto",
     data: Dataset | None = None,
 ) -> dict[str, Any]:
-    """Test metrics of the network a run learned.
+    """Return test metrics of the network that a run learned.
 
     Args:
         run: a finished run's folder.
@@ -88,7 +88,7 @@ def _targets(dataset: Dataset, preprocessing: Preprocessing, learned: Data) -> T
 
 
 def learned_network(folder: RunFolder) -> Network:
-    """The network as a run left it, without the paths that were pruned.
+    """Return the network as a run left it, without the paths that were pruned.
 
     Args:
         folder: of a finished run.

@@ -25,7 +25,7 @@ POSTERIOR = "posterior.safetensors"
 
 @attrs.frozen(eq=False)
 class Run:
-    """What a finished run learned.
+    """A finished run: what it learned.
 
     Attributes:
         folder: of the run.
@@ -42,12 +42,12 @@ class Run:
 
     @property
     def network(self) -> Network:
-        """A `torch.nn.Module` without the paths that were pruned, ready to be trained on."""
+        """Return a `torch.nn.Module` without the paths that were pruned, ready to be trained on."""
         return self.model.network
 
     @property
     def spec(self) -> Spec:
-        """The spec as it was run.
+        """Return the spec as it was run.
 
         Raises:
             SpecError: it is damaged, or the files of its data are gone.
@@ -56,11 +56,11 @@ class Run:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Names of the classes, or of the targets, in the order of the outputs; their numbers where they have none."""
+        """Return the names of the classes or targets, in the order of the outputs, or their numbers without names."""
         return self.model.preprocessing.classes or tuple(map(str, range(self.model.data.classes)))
 
     def predict(self, x: Tensor, calibrated: bool = True) -> Predicted:
-        """What the run predicts for some inputs.
+        """Return what the run predicts for some inputs.
 
         Args:
             x: as the network reads them, `[n, channel, row, column]`: test examples of `symdsl.data.load`, or what
@@ -80,7 +80,7 @@ class Run:
         return self._in_units(self._calibrated(x) if calibrated else self._plain(x))
 
     def posterior(self) -> Posterior:
-        """The posterior of the last layer's weights.
+        """Return the Laplace posterior of the last layer's weights.
 
         Raises:
             RunError: its file is missing or damaged.
@@ -107,7 +107,7 @@ class Run:
 
 
 def load_run(path: str | Path, device: str = "auto") -> Run:
-    """Opens a finished run.
+    """Open a finished run.
 
     Args:
         path: its folder.

@@ -20,7 +20,7 @@ TABLE, EVENTS = "metrics.csv", "tensorboard"
 
 
 def flat(record: Mapping[str, Any]) -> dict[str, Any]:
-    """A record without what is nested: `{"shares": {"l1": {"FC": 1.0}}}` becomes `{"shares/l1/FC": 1.0}`.
+    """Return a record without nesting: `{"shares": {"l1": {"FC": 1.0}}}` becomes `{"shares/l1/FC": 1.0}`.
 
     Lists become words separated by blanks.
     """
@@ -36,13 +36,13 @@ def _flat(record: Mapping[str, Any], lead: str) -> Iterator[tuple[str, Any]]:
 
 
 class CsvLogger(Callback):
-    """Keeps `metrics.csv` in the run folder: a row per epoch, and columns for shares, precisions and all else.
+    """A callback that keeps `metrics.csv`: a row per epoch, and columns for shares, precisions and all else.
 
     The file is written anew when an evidence step brings columns, and when a run goes on from an earlier epoch.
     """
 
     def __init__(self) -> None:
-        """Nothing is written yet."""
+        """Start without a file; nothing is written yet."""
         self._last = 0
 
     def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
@@ -51,7 +51,7 @@ class CsvLogger(Callback):
         self._write()
 
     def on_epoch(self, record: Metrics) -> None:
-        """Add a row."""
+        """Add the row of an epoch."""
         row = flat(record)
         if self._columns.issuperset(row) and record["epoch"] == self._last + 1:
             with (self._run.path / TABLE).open("a", encoding="utf-8", newline="") as file:
@@ -73,10 +73,10 @@ class CsvLogger(Callback):
 
 
 class TensorBoardLogger(Callback):
-    """Writes event files to `tensorboard` in the run folder: every number per epoch, and the picture at the end."""
+    """A callback that writes event files to `tensorboard`: every number per epoch, and the picture at the end."""
 
     def __init__(self) -> None:
-        """Nothing is written yet.
+        """Start without a file; nothing is written yet.
 
         Raises:
             RunError: the package `tensorboard` is not installed.

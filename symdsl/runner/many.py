@@ -33,7 +33,7 @@ def run_all(
     watch: Observers | None = None,
     callbacks: Callable[[Task], Sequence[object]] = _no_callbacks,
 ) -> None:
-    """Runs tasks to their ends, in the order given.
+    """Run tasks to their ends, in the order given.
 
     What an interrupted attempt left goes on; runs that are finished stay as they are.
 
@@ -75,7 +75,7 @@ class _Running:
     _noting: threading.Lock = attrs.field(factory=threading.Lock, init=False)
 
     def one(self, task: Task) -> None:
-        """Runs a task until it is finished or has failed too often."""
+        """Run a task until it is finished or has failed too often."""
         with self.watch.of(task.title) as observer:
             for left in reversed(range(ATTEMPTS)):
                 reason = self._attempt(task, observer)
@@ -105,7 +105,7 @@ class _Running:
 
 
 def reason_of(error: Exception) -> str:
-    """Why something failed, in one line."""
+    """Return why something failed, in one line."""
     if isinstance(error, SpecError):
         return next(one.message for one in error.diagnostics if one.severity == "error")
     return " ".join(str(error).split())

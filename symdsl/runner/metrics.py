@@ -13,7 +13,7 @@ from symdsl.predictive import Predicted
 
 @torch.no_grad()
 def outputs_of(net: Network, x: Tensor, batch: int = 512) -> Tensor:
-    """The network's outputs `[example, output]` on its device, computed `batch` examples at a time."""
+    """Return the network's outputs `[example, output]` on its device, computed `batch` examples at a time."""
     return torch.cat([net(part.to(net.device)) for part in x.split(batch)])
 
 
@@ -24,7 +24,7 @@ def evaluate_outputs(
     noise: float = 1.0,
     preprocessing: Preprocessing = UNPREPARED,
 ) -> dict[str, float | None]:
-    """Metrics of some outputs, those of a regression in the units that its targets had before `standardize(targets)`.
+    """Return metrics of some outputs; a regression's are in its targets' units before `standardize(targets)`.
 
     Args:
         outputs: `[example, output]`.
@@ -49,7 +49,7 @@ def evaluate_outputs(
 
 
 def explained(outputs: Tensor, targets: Tensor) -> float | None:
-    """R², the share of the variance of each target that the outputs explain, as a mean over the targets that vary.
+    """Return R², the share of each target's variance that the outputs explain, as a mean over targets that vary.
 
     Args:
         outputs: `[example, target]`.
@@ -63,7 +63,7 @@ def explained(outputs: Tensor, targets: Tensor) -> float | None:
 
 
 def noise_std(noise: float, targets: int, preprocessing: Preprocessing) -> float:
-    """Standard deviation of the noise of a regression, in the units of its targets: what `rmse` is to be held against.
+    """Return the noise's standard deviation in a regression's target units: what `rmse` is to be held against.
 
     Args:
         noise: its variance in the units the network is trained in.

@@ -46,13 +46,13 @@ class Model:
 
     @property
     def data(self) -> Data:
-        """Where its examples came from and what was done to them."""
+        """Return where the network's examples came from and what was done to them."""
         found: Data = self.graph.graph["data"]
         return found
 
 
 def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessing, noise: float) -> bytes:
-    """The content of `model.safetensors`: weights by the keys of `net.state_dict()`, and all else as JSON.
+    """Return the content of `model.safetensors`: weights by the keys of `net.state_dict()`, and all else as JSON.
 
     Pruned paths have no weights in it, and are named.
 
@@ -79,7 +79,7 @@ def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessi
 
 
 def weights_of(path: Path) -> dict[str, Tensor]:
-    """Every parameter tensor in a file that `model_bytes` wrote, by key; zeros for paths that were pruned.
+    """Return every parameter tensor in a file of `model_bytes`, by key; zeros for paths that were pruned.
 
     Raises:
         RunError: the file is missing or damaged.
@@ -101,7 +101,7 @@ def _plain(value: Tensor) -> Tensor:
 
 
 def read_model(path: Path) -> Model:
-    """The network in a file that `model_bytes` wrote, ready to be trained on.
+    """Return the network in a file that `model_bytes` wrote, ready to be trained on.
 
     Args:
         path: the file.

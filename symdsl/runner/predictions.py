@@ -21,7 +21,7 @@ _LARGEST_SIDE = 128  # of a picture, in pixels
 
 
 def predictions_of(outputs: Tensor, examples: Examples, preprocessing: Preprocessing) -> Predictions:
-    """What some outputs predict about some examples.
+    """Return what some outputs predict about some examples.
 
     Args:
         outputs: logits `[example, class]` where the examples have class labels, else predicted targets

@@ -24,13 +24,13 @@ _FIRST, _SECOND = 0.8, 0.95
 
 
 def learned_ranges(net: Network) -> tuple[str, ...]:
-    """The keys, `average.generator`, of the ranges that a search may move."""
+    """Return the keys, `average.generator`, of the ranges that a search may move."""
     return tuple(f"{name}.{key}" for name, one in net.averages() if not one.fixed for key in one.generators)
 
 
 @contextmanager
 def moved(net: Network, key: str, value: float) -> Iterator[float]:
-    """Gives a network another range for a while, within its bounds; the range that it has then."""
+    """Give a network another range, within its bounds, for the length of a `with` statement; yield the range."""
     before = net.ranges()[key]
     net.set_ranges({key: value})
     try:
@@ -40,7 +40,7 @@ def moved(net: Network, key: str, value: float) -> Iterator[float]:
 
 
 def slope(net: Network, key: str, width: float, evidence: Callable[[], float]) -> float:
-    """The derivative of the evidence in a range, by central differences; on a bound, by what is left of the width.
+    """Return the derivative of the evidence in a range, by central differences, cut at a bound.
 
     Args:
         net: at fixed weights.
@@ -57,7 +57,7 @@ def slope(net: Network, key: str, width: float, evidence: Callable[[], float]) -
 
 
 class Ranges:
-    """Adam on the ranges of a network, each in shares of its largest value.
+    """An Adam optimiser of the ranges of a network, each in shares of its largest value.
 
     Args:
         net: the network whose ranges these are.
@@ -71,7 +71,7 @@ class Ranges:
         self._steps = 0
 
     def width(self, progress: float) -> float:
-        """Half the distance over which slopes are taken in an epoch, and by which training goes to either side.
+        """Return half the distance over which an epoch takes slopes, and by which training goes to either side.
 
         Weights know the ranges that they were trained at, so that any other fits worse; trained on both sides, they
         favour neither.
@@ -79,7 +79,7 @@ class Ranges:
         return WIDTH * (1 - progress / SETTLED) if self.keys and progress < SETTLED else 0.0
 
     def step(self, evidence: Callable[[], float], progress: float) -> None:
-        """Moves every range once, unless they have settled.
+        """Move every range once, unless they have settled.
 
         Args:
             evidence: in nats per example, at the present ranges; see `slope`.
@@ -101,9 +101,9 @@ class Ranges:
                 self.net.set_ranges({key: self.net.ranges()[key] + most * way})
 
     def state(self) -> dict[str, Any]:
-        """What a resume needs besides the ranges themselves."""
+        """Return what a resume needs besides the ranges themselves."""
         return {"first": dict(self._first), "second": dict(self._second), "steps": self._steps}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes up a state that `state` gave."""
+        """Take up a state that `state` gave."""
         self._first, self._second, self._steps = dict(state["first"]), dict(state["second"]), state["steps"]

@@ -22,7 +22,7 @@ KEPT_SHARE = 0.01
 
 
 def describe_run(trainer: Trainer, dataset: Dataset, laplace: Laplace) -> dict[str, Any]:
-    """Final metrics and the layer table (table 4 of Layer-wise Equivariances, 2023).
+    """Return final metrics and the layer table (table 4 of Layer-wise Equivariances, 2023).
 
     The test examples are looked at when the result is written, and never before.
 
@@ -59,7 +59,7 @@ def _average(begin: Average, body: tuple[Node, ...], found: Mapping[str, float])
 
 
 def measure(trainer: Trainer, examples: Examples, preprocessing: Preprocessing) -> dict[str, float | None]:
-    """Metrics of the trainer's network on some examples; see `evaluate_outputs`."""
+    """Return metrics of the trainer's network on some examples; see `evaluate_outputs`."""
     trainer.net.eval()
     outputs, targets = outputs_of(trainer.net, examples.x), examples.y.to(trainer.device)
     return evaluate_outputs(outputs, targets, trainer.likelihood, trainer.noise, preprocessing)

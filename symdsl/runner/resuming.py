@@ -19,7 +19,7 @@ from symdsl.spec import Spec, parse
 
 
 def spec_to_resume(run: RunFolder, given: Spec | None) -> Spec:
-    """The spec that a run goes on with: its own, which one that is given must be.
+    """Return the spec that a run goes on with: its own, which one that is given must be.
 
     Where the run's copy is damaged or missing, the spec it was started from takes its place.
 
@@ -41,7 +41,7 @@ def spec_to_resume(run: RunFolder, given: Spec | None) -> Spec:
 
 
 def losses(run: RunFolder, epoch: int) -> list[str]:
-    """A line for everything of a run that is damaged or lost, and that resuming it after an epoch makes up for."""
+    """Return a line for everything of a run that is damaged or lost, and that a resume after an epoch makes up for."""
     lines = [f"{run.path / name} was damaged; it is written again" for name in run.damaged()]
     lines += [f"{run.path / name} was missing; it is written again" for name in run.missing()]
     if run.status == "finished":
@@ -62,7 +62,7 @@ def _epochs(numbers: list[int]) -> str:
 
 @attrs.frozen(eq=False)
 class Weights:
-    """The weights of a run.
+    """The weights of a run, to begin another with.
 
     Attributes:
         run: its folder.
@@ -76,7 +76,7 @@ class Weights:
 
     @classmethod
     def of(cls, run: str | Path) -> Weights:
-        """The weights a finished run ended with, or those of the last checkpoint of another.
+        """Return the weights a finished run ended with, or those of the last checkpoint of another.
 
         Raises:
             RunError: it has none, or they are damaged.
@@ -93,7 +93,7 @@ class Weights:
         return cls(folder.path, folder.read_result()["epochs"], weights_of(folder.path / WEIGHTS))
 
     def give_to(self, net: Network) -> None:
-        """Sets the parameters of a network.
+        """Set the parameters of a network to these weights.
 
         Raises:
             RunError: it has other parameters, or of other shapes.

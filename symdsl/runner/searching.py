@@ -59,7 +59,7 @@ _GUESSING = 0.02
 
 @attrs.frozen(eq=False)
 class Result:
-    """What a search found.
+    """The result of a search.
 
     Attributes:
         content: what `result.json` holds.
@@ -95,7 +95,7 @@ def search(
     weights_from: str | Path | None = None,
     data: Dataset | None = None,
 ) -> Result:
-    """Trains a spec's network, learns its priors by the Laplace evidence, and writes the run folder.
+    """Train a spec's network, learn its priors by the Laplace evidence, and write the run folder.
 
     In a process of a group of `torch.distributed` it shares out the work with the others, which must call it too; the
     first writes the folder and calls the callbacks.
@@ -214,7 +214,7 @@ class _Run:
         self.structure = Structure(self.trainer, start.learned, self.callbacks.on_note)
 
     def prepare(self, resumed: bool, weights: Weights | None = None) -> None:
-        """Writes what is known before the first epoch, or takes up the last checkpoint."""
+        """Write what is known before the first epoch, or take up the last checkpoint."""
         notes = self._restore() if resumed else self._begin(weights)
         self.callbacks.on_start(self.folder.path, self.spec.facts.search.epochs, self.trainer.epoch)
         for note in (*notes, self.dataset.room.reason):
@@ -290,7 +290,7 @@ class _Run:
         self.folder.truncate_metrics(self.trainer.epoch)
 
     def finish(self) -> Result:
-        """Runs the epochs that are left, then writes the result."""
+        """Run the epochs that are left, then write the result."""
         while self.trainer.epoch < self.spec.facts.search.epochs:
             try:
                 self._epoch()

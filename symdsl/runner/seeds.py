@@ -29,7 +29,7 @@ USUAL_SEEDS = 5
 
 @attrs.frozen(eq=False)
 class SeedsResult:
-    """What a search with several seeds found.
+    """The result of a search with several seeds.
 
     Attributes:
         content: what `seeds.json` holds.
@@ -65,7 +65,7 @@ def search_seeds(
     watch: Observers | None = None,
     callbacks: Callable[[int], Sequence[object]] = _no_callbacks,
 ) -> SeedsResult:
-    """Runs a search with several seeds, each in a run folder of its own below one folder.
+    """Run a search with several seeds, each in a run folder of its own below one folder.
 
     A seed that fails is tried once more, then taken down, and the others go on.
 
@@ -117,7 +117,7 @@ def _written(folder: SeedsFolder, spec: Spec) -> dict[str, Any]:
 
 
 def numbered(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
-    """The seeds meant by a number of them, counted up from `first`, or by a list.
+    """Return the seeds meant by a number of them, counted up from `first`, or by a list.
 
     Raises:
         ValueError: there are none or too many, or one is negative or given twice.

@@ -20,7 +20,7 @@ BREAKING_PRECISION = 3.0
 
 @attrs.frozen
 class Start:
-    """What the priors of a search begin with.
+    """The precisions of the priors that a search begins with, and which of them it may move.
 
     Attributes:
         precisions: of every parameter tensor's prior.

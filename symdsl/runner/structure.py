@@ -40,7 +40,7 @@ _BLOCK_PATIENCE = 2
 
 @attrs.frozen
 class Estimator:
-    """How the curvature is estimated.
+    """A way to estimate the curvature.
 
     Attributes:
         curvature: a name of `CURVATURES`.

@@ -35,7 +35,7 @@ _LONGEST = 80  # of a folder's name that tells what was set, in characters
 
 @attrs.frozen(eq=False)
 class Grid:
-    """What a sweep is to run.
+    """The grid of runs of a sweep.
 
     Attributes:
         points: the specs with their settings.
@@ -54,7 +54,7 @@ def grid(
     seeds: int | Sequence[int] | None = None,
     objectives: Sequence[Objective] = ("laplace",),
 ) -> Grid:
-    """The runs of a sweep, all specs checked with all settings.
+    """Return the runs of a sweep, all specs checked with all settings.
 
     Args:
         specs: files.
@@ -111,7 +111,7 @@ def sweep(
     device: str = "auto",
     watch: Observers | None = None,
 ) -> SweepFolder:
-    """Runs a grid of searches, each in a run folder of its own below one folder, and writes one table of them.
+    """Run a grid of searches, each in a run folder of its own below one folder, and write one table of them.
 
     A run that fails is tried once more, then taken down, and the others go on.
 

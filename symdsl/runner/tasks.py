@@ -60,7 +60,7 @@ class Task:
 
     @property
     def is_finished(self) -> bool:
-        """Whether the folder holds the finished run.
+        """Return whether the folder holds the finished run.
 
         Raises:
             RunError: it holds a run of another spec, or a damaged one.
@@ -73,7 +73,7 @@ class Task:
         return run.status == "finished"
 
     def run(self, callback: object) -> None:
-        """Searches, or goes on where an earlier attempt was left; one that left nothing is cleared away.
+        """Search, or go on where an earlier attempt was left; one that left nothing is cleared away.
 
         Raises what `search` raises.
         """
@@ -97,10 +97,10 @@ class Task:
 
 
 class Engine(Protocol):
-    """Runs tasks somewhere, each when it is asked to, from several threads."""
+    """A place that runs tasks, each when it is asked to, from several threads."""
 
     def run(self, task: Task, callback: object) -> None:
-        """Runs one task to its end.
+        """Run one task to its end.
 
         Raises:
             RunError: it failed.
@@ -110,12 +110,12 @@ class Engine(Protocol):
         ...
 
     def end(self) -> None:
-        """Interrupts every task that is running, and lets none begin."""
+        """Interrupt every task that is running, and let none begin."""
         ...
 
 
 def performed(task: Task, stream: TextIO) -> int:
-    """Runs a task, reports on it to a stream, and gives the exit status of its process."""
+    """Run a task, report on it to a stream, and return the exit status of its process."""
     reporting = Reporting(stream)
     try:
         task.run(reporting)
@@ -128,7 +128,7 @@ def performed(task: Task, stream: TextIO) -> int:
 
 
 class Reporting(Callback):
-    """Tells the process that started this one what happens, a line of JSON each."""
+    """A callback that tells the process that started this one what happens, a line of JSON each."""
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""
@@ -169,7 +169,7 @@ class Reporting(Callback):
 
 
 def hand_on(line: str, callbacks: Callbacks) -> str:
-    """Hands on what a line of `Reporting` says; returns the reason of a failure."""
+    """Hand on what a line of `Reporting` says; return the reason of a failure."""
     ((what, content),) = json.loads(line).items()
     match what:
         case "loading":

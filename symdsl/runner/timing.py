@@ -16,7 +16,7 @@ _REPEATS = 5
 
 
 def probe(spec: Spec, device: str) -> dict[str, str]:
-    """Builds a spec's network on a device and runs one batch of noise forward and backward.
+    """Build a spec's network on a device and run one batch of noise forward and backward.
 
     Args:
         spec: the spec.

@@ -41,7 +41,7 @@ def stream(device: torch.device | str, *words: object) -> torch.Generator:
 
 @attrs.frozen
 class EpochMetrics:
-    """Training figures of one epoch, taken while the parameters moved: means per example; `lr` at its beginning.
+    """The training figures of one epoch, while the parameters moved: means per example; `lr` at its beginning.
 
     `fit` is the share of the targets' deviance that is explained, 1 - loss / loss of the best constant outputs: nothing
     for a network that has learned nothing but frequencies, R^2 for a regression, below 0 for one that does worse.
@@ -55,7 +55,7 @@ class EpochMetrics:
 
 
 class Trainer:
-    """The weights of one search, their optimiser and the priors that they are trained under.
+    """The trainer of one search: its weights, their optimiser and the priors that they are trained under.
 
     Several ranks share out the examples of every batch, and hold the same weights.
 
@@ -114,7 +114,7 @@ class Trainer:
 
     @property
     def steps_per_epoch(self) -> int:
-        """Training steps of one epoch."""
+        """Return the number of training steps of one epoch."""
         return math.ceil(len(self.train) / self.search.batch)
 
     def train_epoch(self, after_step: Callable[[], None] = lambda: None) -> EpochMetrics:
@@ -148,12 +148,12 @@ class Trainer:
 
     @property
     def target_variance(self) -> float:
-        """Variance of the targets, averaged over their columns."""
+        """Return the variance of the targets, averaged over their columns."""
         return 2 * self._constant_loss / (len(self.train) * self.facts.data.classes)
 
     @property
     def learning_rate(self) -> float:
-        """The learning rate of the next step."""
+        """Return the learning rate of the next step."""
         optimizer = self.search.optimizer
         progress = self.step / (self.steps_per_epoch * self.search.epochs)
         warm = min(1.0, _COLD + (1 - _COLD) * progress / _WARM_UP)
