@@ -382,7 +382,7 @@ _TABLE = (
         "W103",
         "a group that the input size breaks",
         "A quarter turn keeps only square images in shape. The network is equivariant only to the elements of the "
-        "group that do.",
+        "group that keep this shape.",
         'data arrays("wide.npz")\ninput image(1, 4, 6)\nlift p4\nproject max\nflatten\nlayer: FC -> classes',
         'data arrays("wide.npz") |> pad(6)\ninput image(1, 6, 6)\nlift p4\nproject max\nflatten\nlayer: FC -> classes',
     ),
