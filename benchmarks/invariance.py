@@ -1,12 +1,14 @@
 """What ranges averages learn, and how invariant networks really are.
 
     python benchmarks/invariance.py ranges --root DIR
+    python benchmarks/invariance.py moved --root DIR
     python benchmarks/invariance.py audit --root DIR
     python benchmarks/invariance.py inside --root DIR
     python benchmarks/invariance.py cost
 
 `ranges` learns the rotation of digits turned by 180, by 90 and by no degrees, from starts of 5 and 90 degrees, beside
-MAP at the start; and the translation of digits moved by up to 7 pixels, from none. `audit` compares weight tying,
+MAP at the start; `moved` the translation of digits moved by up to 7 pixels, and the scales of digits scaled by up to a
+logarithm of 0.5, from none. `audit` compares weight tying,
 augmentation and a regulariser under four quarter turns, on digits without nines. `inside` compares relaxed layers, an
 average, and both. `cost` measures evidence steps with a learned range against those with a fixed one. Runs are kept in
 `--out` and not repeated when they are there already.
@@ -66,10 +68,17 @@ def ranges(given: argparse.Namespace) -> None:
             found = learned(name, given, start)
             row(name, start, "laplace", f"{found['averages'][0]['ranges']['rotation']:.0f}°", *scores(found))
         row(name, "5", "map", "5°", *scores(learned(name, given, "5", "map")))
-    for objective in ("laplace", "map"):
-        found = learned("translated", given, objective=objective)
-        shown = ", ".join(f"{100 * value:.1f} %" for value in found["averages"][0]["ranges"].values())
-        row("translated", "0", objective, shown, *scores(found))
+
+
+def moved(given: argparse.Namespace) -> None:
+    """The ranges learned, from none, of digits that were moved and of digits that were scaled."""
+    row("data", "objective", "put in", "learned", "test accuracy, %", "test NLL", "-log evidence", "wall s")
+    row(*["---"] * 8)
+    for name, put_in in (("translated", 0.25), ("scaled", 0.5)):
+        for objective in ("laplace", "map"):
+            found = learned(name, given, objective=objective)
+            shown = ", ".join(f"{value:.3f}" for value in found["averages"][0]["ranges"].values())
+            row(name, objective, put_in, shown, *scores(found))
 
 
 def audit(given: argparse.Namespace) -> None:
@@ -116,6 +125,7 @@ def cost(given: argparse.Namespace) -> None:
 
 COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "ranges": ranges,
+    "moved": moved,
     "audit": audit,
     "inside": inside,
     "cost": cost,

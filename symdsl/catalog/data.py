@@ -364,6 +364,7 @@ _STANDARDIZE = Signature(
     "mean 0 and variance 1 over the training examples; what a run is evaluated on is standardized as they were",
 )
 _PIXELS = Parameter("pixels", Whole(0, _LARGEST_SIDE), about="farthest in either direction")
+_LOGARITHM = Parameter("logarithm", Real(0, 2), about="largest logarithm of the factor, or of one over it")
 _SHUFFLE = Signature(
     "shuffle",
     (Parameter("alike", Switch(), True, "whether in all images alike, or in each in a way of its own"),),
@@ -410,6 +411,14 @@ TRANSFORMS: dict[str, Transform] = {
         Transform(
             Signature("translate", (_PIXELS,), "moves each image once, by a distance of its own; zeros move in"),
             _moved("pixels"),
+        ),
+        Transform(
+            Signature(
+                "scale",
+                (_LOGARITHM,),
+                "scales each image once, about its centre, by a factor of its own; zeros move in",
+            ),
+            _unchanged,
         ),
         Transform(_SHUFFLE, _unchanged),
         Transform(Signature("unroll", about="reads the rows of images one after the other, as a line"), _unroll),

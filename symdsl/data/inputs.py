@@ -21,7 +21,7 @@ from symdsl.data.records import Dataset, Examples, seeded
 from symdsl.data.transforms import TRANSFORMS
 from symdsl.diagnostics import RunError
 
-DRAWN = frozenset({"rotate", "translate", "quadrants", "subset", "augment"})
+DRAWN = frozenset({"rotate", "translate", "scale", "quadrants", "subset", "augment"})
 """Transforms that make a task of data by drawing at random: a new input is taken as it is."""
 
 _MODES = {1: "L", 3: "RGB"}

@@ -125,8 +125,7 @@ def rotated(x: Tensor, angles: Tensor) -> Tensor:
     # The grid measures rows and columns in units of half a side, which differ where the image is not square.
     across = torch.stack((cos, -sin * height / width, zero), 1)
     down = torch.stack((sin * width / height, cos, zero), 1)
-    grid = functional.affine_grid(torch.stack((across, down), 1), list(x.shape), align_corners=False)
-    return functional.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
+    return _resampled(x, torch.stack((across, down), 1))
 
 
 def translate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
@@ -146,6 +145,27 @@ def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
     examples = torch.arange(len(x), device=x.device)[:, None, None]
     framed = functional.pad(x, (margin,) * 4).permute(0, 2, 3, 1)
     return framed[examples, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
+
+
+def scale(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
+    """Scales every image about its centre by its own factor, its logarithm uniform in `[-logarithm, logarithm]`.
+
+    Rows and columns are scaled alike; zeros move in.
+    """
+    drawn = _drawn(dataset, streams, _symmetric)
+    return _moved(dataset, scaled, [(_number(step, "logarithm") * one).exp() for one in drawn])
+
+
+def scaled(x: Tensor, factors: Tensor) -> Tensor:
+    """Return images made larger by `factors` (`[example]`), bilinearly resampled."""
+    matrices = torch.eye(2, 3, dtype=factors.dtype, device=factors.device) / factors[:, None, None]
+    return _resampled(x, matrices)
+
+
+def _resampled(x: Tensor, matrices: Tensor) -> Tensor:
+    """Images that have at a position what `x` has where a matrix (`[example, 2, 3]`, half sides) maps it to."""
+    grid = functional.affine_grid(matrices, list(x.shape), align_corners=False)
+    return functional.grid_sample(x, grid, mode="bilinear", padding_mode="zeros", align_corners=False)
 
 
 def shuffle(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
@@ -212,7 +232,9 @@ def augment(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 TRANSFORMS: dict[str, Transform] = {
     function.__name__: function
-    for function in (standardize, resize, pad, crop, rotate, translate, shuffle, unroll, quadrants, subset, augment)
+    for function in (
+        *(standardize, resize, pad, crop, rotate, translate, scale, shuffle, unroll, quadrants, subset, augment),
+    )
 }
 """Every transform by the name a spec calls it."""
 

@@ -96,6 +96,7 @@ ARGUMENTS: dict[str, dict[str, Value]] = {
     "crop": {"size": 4},
     "rotate": {"degrees": 20, "step": 0},
     "translate": {"pixels": 2},
+    "scale": {"logarithm": 0.5},
     "shuffle": {"alike": False},
     "unroll": {},
     "quadrants": {"label": "both", "copies": 3},

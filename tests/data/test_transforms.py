@@ -12,7 +12,7 @@ from data.by_hand import dataset, step
 from symdsl.analysis.facts import Value
 from symdsl.data import Dataset
 from symdsl.data.records import Examples, seeded
-from symdsl.data.transforms import TRANSFORMS, multiples, resized, rotated, shifted
+from symdsl.data.transforms import TRANSFORMS, multiples, resized, rotated, scaled, shifted
 from symdsl.diagnostics import RunError
 
 
@@ -168,6 +168,26 @@ def test_translate_reaches_every_shift_within_the_limit_and_none_beyond() -> Non
     assert places == {(i, j) for i in range(1, 6) for j in range(1, 6)}
 
 
+@pytest.mark.parametrize("factor", [0.5, 1.0, 2.0])
+def test_scaling_makes_a_bar_longer_and_wider_and_fills_with_zeros(factor: float) -> None:
+    x = torch.zeros(1, 1, 16, 24)
+    x[:, :, 6:10, 8:16] = 1
+    found = scaled(x, torch.tensor([factor]))
+    assert found.sum().item() == pytest.approx(32 * factor**2, rel=1e-5)
+    assert found[0, 0, 8].sum().item() == pytest.approx(8 * factor, rel=1e-5)
+    assert found[0, 0, :, 12].sum().item() == pytest.approx(4 * factor, rel=1e-5)
+
+
+def test_scale_draws_factors_evenly_in_their_logarithm() -> None:
+    x = torch.zeros(2000, 1, 64, 64)
+    x[:, :, 16:48, 16:48] = 1
+    areas = transformed(dataset(x), "scale", logarithm=0.6).train.x.sum((1, 2, 3))
+    logarithms = (areas / 32**2).log() / 2
+    assert logarithms.abs().max().item() == pytest.approx(0.6, abs=0.04)
+    assert logarithms.mean().item() == pytest.approx(0, abs=0.02)
+    assert logarithms.std().item() == pytest.approx(0.6 / math.sqrt(3), rel=0.03)
+
+
 def test_quadrants_places_every_copy_where_its_label_says() -> None:
     data = dataset(noise(5, 2, 3, 4))
     done = transformed(data, "quadrants", label="both", copies=6).train
@@ -227,11 +247,12 @@ def test_subset_keeps_the_same_test_examples_for_every_seed() -> None:
     assert torch.equal(one.test.x, data.test.x[one.test.y])
 
 
-@pytest.mark.parametrize("name", ["rotate", "translate", "quadrants", "subset"])
+@pytest.mark.parametrize("name", ["rotate", "translate", "scale", "quadrants", "subset"])
 def test_random_transforms_repeat_for_a_seed_and_change_with_it(name: str) -> None:
     arguments: dict[str, dict[str, Value]] = {
         "rotate": {"degrees": 90, "step": 0},
         "translate": {"pixels": 2},
+        "scale": {"logarithm": 0.5},
         "quadrants": {"label": "digit", "copies": 1},
         "subset": {"n": 5},
     }
