@@ -142,11 +142,11 @@ def _anchor(title: str) -> str:
 
 
 def _part(entry: Entry, result: dict[str, Any]) -> str:
-    learned = ", ".join(f"{layer['name']} {layer['chosen']}" for layer in result["layers"])
+    learned = ", ".join(f"{layer['name']} {layer['chosen'] or 'removed'}" for layer in result["layers"])
     return (
         f"\n## {entry.title}\n\n{_description(entry.path)}\n\n"
-        f"`{entry.command}`, seed {result['seed']}, on {result['device']}. Learned: {learned}.\n\n"
-        f"![the architecture learned by {entry.title}]({(PICTURES / entry.name).as_posix()}.svg)\n"
+        f"`{entry.command}`, seed {result['seed']}, on {result['device']}.\n\n"
+        f"![{learned}]({(PICTURES / entry.name).as_posix()}.svg)\n"
     )
 
 
@@ -157,7 +157,8 @@ def _description(path: Path) -> str:
         if not line.startswith("//"):
             break
         lines.append(line.removeprefix("//").strip())
-    return " ".join(lines).removeprefix(f"{_relative(path)}: ")
+    text = " ".join(lines).removeprefix(f"{_relative(path)}: ")
+    return text[:1].upper() + text[1:]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

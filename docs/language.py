@@ -8,19 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
 from pathlib import Path
 
 from symdsl.analysis.expressions import FUNCTIONS
-from symdsl.analysis.names import LIMITS
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.networks import ACTIVATIONS, AFFINE, INPUTS, NORMAL, REDUCTIONS
+from symdsl.catalog.networks import ACTIVATIONS, AFFINE, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import REQUIRED, Parameter, Quoted, Real, Signature, Switch, Type, Variant, Whole
 from symdsl.diagnostics import SpecError, listing, render_text
 from symdsl.editor.wording import UNBOUNDED, values
-from symdsl.groups import GROUPS, TRIVIAL
 from symdsl.kinds import INIT_SCALE, KINDS
 from symdsl.spec import parse
 
@@ -39,9 +36,17 @@ def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
 
 
-def _arguments(signature: Signature) -> Iterator[tuple[str, str, str, str]]:
-    for parameter in signature.parameters:
-        yield f"`{parameter.name}`", parameter.about, _type(parameter.type), _default(parameter)
+def _listed(parameters: Iterable[Parameter], indent: str = "") -> str:
+    """A list of arguments or settings: name, meaning, values and default."""
+    return "".join(f"{indent}- `{one.name}`: {one.about} ({'; '.join(_accepted(one))})\n" for one in parameters)
+
+
+def _accepted(parameter: Parameter) -> Iterator[str]:
+    yield _type(parameter.type)
+    if parameter.default is REQUIRED:
+        yield "required"
+    elif parameter.default is not None:
+        yield f"default `{parameter.default_words}`"
 
 
 def _type(type: Type) -> str:
@@ -60,29 +65,23 @@ def _type(type: Type) -> str:
 
 
 def _range(low: float, high: float, above: bool = False, below: bool = False) -> str:
+    least, most = (f"{bound:,}" if isinstance(bound, int) else f"{bound:g}" for bound in (low, high))
     if high >= UNBOUNDED:
-        return f"> {low:g}" if above else f"≥ {low:g}"
+        return f"> {least}" if above else f"≥ {least}"
     if above or below:
-        return f"{'>' if above else '≥'} {low:g}, {'<' if below else '≤'} {high:g}"
-    return f"{low:g} to {high:g}"
-
-
-def _default(parameter: Parameter) -> str:
-    if parameter.default is REQUIRED:
-        return "required"
-    return f"`{parameter.default_words}`" if parameter.default is not None else ""
+        return f"{'>' if above else '≥'} {least}, {'<' if below else '≤'} {most}"
+    return f"{least} to {most}"
 
 
 def _called(signatures: Iterable[Signature]) -> str:
-    """A row for each argument, or one without; signatures that follow one another with equal arguments share rows."""
-    rows: list[tuple[str, ...]] = []
-    for _, group in groupby(signatures, lambda one: one.parameters):
-        alike = list(group)
-        first = "<br>".join(f"`{one.name}`: {one.about}" if one.about else f"`{one.name}`" for one in alike)
-        for row in _arguments(alike[0]) if alike[0].parameters else [("", "", "", "")]:
-            rows.append((first, *row))
-            first = ""
-    return _table(("", "argument", "meaning", "values", "default"), rows)
+    """A list of what can be called, each with its arguments; signatures with equal arguments share them."""
+    alike: dict[tuple[Parameter, ...], list[str]] = {}
+    for one in signatures:
+        alike.setdefault(one.parameters, []).append(f"`{one.name}`: {one.about}" if one.about else f"`{one.name}`")
+    return "".join(
+        f"- {'<br>'.join(names) if ':' in names[0] else ', '.join(names)}\n{_listed(parameters, '  ')}"
+        for parameters, names in alike.items()
+    )
 
 
 def _nested(signature: Signature) -> Iterator[Signature]:
@@ -101,19 +100,13 @@ def _unique(signatures: Iterable[Signature]) -> list[Signature]:
 TABLES: dict[str, Callable[[], str]] = {
     "sources": lambda: _called(source.signature for source in SOURCES.values()),
     "transforms": lambda: _called(transform.signature for transform in TRANSFORMS.values()),
-    "kinds": lambda: _called(
-        [*(kind.signature for kind in KINDS.built_in.values()), Signature("every kind", (INIT_SCALE,))]
+    "kinds": lambda: (
+        _called(kind.signature for kind in KINDS.built_in.values()) + f"- every kind\n{_listed((INIT_SCALE,), '  ')}"
     ),
     "affine": lambda: _called([AFFINE]),
-    "normal": lambda: _called([NORMAL]),
-    "image": lambda: _called(INPUTS.values()),
-    "search": lambda: _table(("key", "meaning", "values", "default"), _arguments(SEARCH)),
+    "search": lambda: _listed(SEARCH.parameters),
     "values": lambda: _called(_unique(_nested(SEARCH))),
-    "types": lambda: _table(("type", "accepts"), ((f"`{one.name}`", one.words) for one in PARAMETER_TYPES.values())),
-    "groups": lambda: _table(
-        ("group", "elements", "moves the image by"),
-        ((f"`{one.name}`", str(one.order), ", ".join(one.movements)) for one in GROUPS.values() if one.name != TRIVIAL),
-    ),
+    "types": lambda: "".join(f"- `{one.name}`: {one.words}\n" for one in PARAMETER_TYPES.values()),
     "words": lambda: _table(
         ("where", "words"),
         (
@@ -122,7 +115,6 @@ TABLES: dict[str, Callable[[], str]] = {
             ("functions of a number", listing(FUNCTIONS)),
         ),
     ),
-    "limits": lambda: _table(("of", "at most"), ((what, f"{most:,}") for what, most in LIMITS.items())),
 }
 """What writes the table of a name."""
 

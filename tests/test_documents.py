@@ -14,6 +14,10 @@ import symdsl
 from shipped import ROOT
 from symdsl.graph import content_hash
 
+PAGES = sorted(page for page in (ROOT / "docs").rglob("*.md") if "examples" not in page.parts)
+MOST_WORDS, MOST_WORDS_OF_A_PAGE = 25_000, 3_000
+"""Of all pages together, and of each but the reference of the language; code and tables count."""
+
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "editors").rglob("*.md")])
 
 
@@ -37,6 +41,20 @@ def test_links_lead_to_files_and_headings(document: Path) -> None:
         if not path.exists() or (anchor and path.suffix == ".md" and anchor not in anchors(path))
     ]
     assert missing == []
+
+
+def words(page: Path) -> int:
+    """How many words `wc -w` counts in a page."""
+    return len(page.read_text(encoding="utf-8").split())
+
+
+def test_the_pages_together_can_be_read_in_a_day() -> None:
+    assert sum(map(words, PAGES)) <= MOST_WORDS, "remove what is said twice or what no reader needs"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_page_is_short(page: Path) -> None:
+    assert words(page) <= MOST_WORDS_OF_A_PAGE or page.name == "language.md"
 
 
 def test_there_are_links_to_follow() -> None:
@@ -67,8 +85,7 @@ def test_every_page_is_in_a_table_of_contents() -> None:
         ):
             for entry in re.findall(r"^[^:\s].*$", entries, re.MULTILINE):
                 listed |= set(page.parent.glob(f"{entry}.md"))
-    pages = {page for page in docs.rglob("*.md") if "examples" not in page.parts}
-    assert {page.name for page in pages - listed} == set(), "add it to docs/index.md, under the caption that fits"
+    assert {page.name for page in set(PAGES) - listed} == set(), "add it to docs/index.md, under the caption that fits"
 
 
 def blocks(document: str, language: str) -> list[str]:

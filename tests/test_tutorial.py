@@ -60,8 +60,8 @@ def test_the_cell_of_the_notebook_is_a_spec() -> None:
 
 
 def test_what_was_learned_is_of_the_network_that_was_searched(folder: Path) -> None:
-    layers = [node.name for node in symdsl.load(folder / "turned.sym").facts.network.nodes if hasattr(node, "stride")]
-    table = COMMANDS["symdsl search turned.sym --out runs/turned --quiet"]
+    layers = [node.name for node in symdsl.load(folder / "demo.sym").facts.network.nodes if hasattr(node, "stride")]
+    table = COMMANDS["symdsl search demo.sym --out runs/demo"]
     assert re.findall(r"^ (l\d|h\d) ", table, re.MULTILINE) == layers
 
 

@@ -59,7 +59,7 @@ _TABLE = (
     Code(
         "E105",
         "nested too deep",
-        "Expressions, `repeat`s and blocks in use can be nested only so deep.",
+        "A statement can be nested 150 deep, `repeat`s and blocks in use 50 deep.",
         "let a = " + "(1, " * 200 + "2" + ")" * 200,
         "let a = (1, (1, 2))",
     ),
@@ -104,7 +104,7 @@ _TABLE = (
         "an image where a vector is, or a vector where an image is",
         "After `flatten` there are no positions left for a convolution, stride, `lift`, `pool` or second `flatten`.",
         "input image(1, 8, 8)\nflatten\nlayer: CONV(3) -> 4\nlayer: FC -> classes",
-        "input image(1, 8, 8)\nlayer: CONV(3) -> 4\nflatten\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nflatten\nlayer: FC -> 4\nlayer: FC -> classes",
     ),
     Code(
         "E205",
@@ -156,7 +156,7 @@ _TABLE = (
         "E211",
         "a network without its one `input`",
         "A network begins with its only `input`. A block has none.",
-        "network n {\n  flatten\n}",
+        "network n {\n  flatten\n  layer: FC -> classes\n}",
         "network n {\n  input image(1, 8, 8)\n  flatten\n  layer: FC -> classes\n}",
     ),
     Code(

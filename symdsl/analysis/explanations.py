@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from symdsl.analysis.codes import CODES, Code
+from symdsl.analysis.codes import CODES
 from symdsl.diagnostics import RunError, listing, suggest
 
 _LONGEST_LINE = 100
@@ -16,7 +16,7 @@ _INTRODUCTION = """\
 Written by `python -m symdsl.analysis.explanations` from `symdsl/analysis/codes.py`.
 
 `E` codes are errors: nothing is built before they are mended. `W` codes are warnings, which `symdsl check --strict`
-counts as errors. `symdsl explain CODE` prints one entry. Examples leave out the rest of their spec.
+counts as errors. `symdsl explain CODE` prints one entry with an example of a wrong and a right spec.
 """
 
 
@@ -36,21 +36,13 @@ def explanation(code: str) -> str:
 
 
 def page() -> str:
-    """All codes as the text of `docs/diagnostics.md`."""
-    return "\n".join((_INTRODUCTION, *(_section(code) for code in CODES.values())))
-
-
-def _section(code: Code) -> str:
-    examples = f"Wrong:\n\n{_fenced(code.bad)}\n\nRight:\n\n{_fenced(code.good)}"
-    return f"## {code.code}: {code.title}\n\n{code.paragraph}\n\n{examples}\n"
+    """Return all codes, without their examples, as the text of `docs/diagnostics.md`."""
+    sections = (f"## {code.code}: {code.title}\n\n{code.paragraph}\n" for code in CODES.values())
+    return "\n".join((_INTRODUCTION, *sections))
 
 
 def _indented(example: str) -> str:
     return "\n".join(f"    {line}" for line in _lines(example))
-
-
-def _fenced(example: str) -> str:
-    return "\n".join(("```", *_lines(example), "```"))
 
 
 def _lines(example: str) -> list[str]:

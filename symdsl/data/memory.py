@@ -1,4 +1,9 @@
-"""Where the images of a dataset are kept: in memory, or mapped from files. Decided before any of them is read."""
+"""Where the images of a dataset are kept: in memory, or mapped from files. Decided before any of them is read.
+
+A mapped tensor is a tensor, so all else stays the same; a loader would transform an image anew in every epoch. The
+files have no name, so a killed run leaves nothing behind. Their blocks are reserved before anything is written,
+because writing to a mapped file on a full disk kills the process.
+"""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ import symdsl
 from analysis.specs import codes, framed
 from symdsl.analysis.codes import CODES
 from symdsl.analysis.explanations import explanation, page
+from symdsl.analysis.names import LIMITS
 from symdsl.diagnostics import RunError
 
 OF_FILES = {"E101", "E102", "E103", "E106", "E107"}
@@ -50,6 +51,11 @@ def test_an_explanation_has_title_paragraph_and_examples() -> None:
     assert text.startswith("E203: a group kind on a map of another group\n\n`GCONV` moves")
     assert "Wrong:\n\n    input image(1, 8, 8)\n" in text
     assert "Right:\n\n    input image(1, 8, 8)\n    lift p4\n" in text
+
+
+def test_the_limits_that_are_explained_are_those_that_hold() -> None:
+    explained = CODES["E405"].paragraph
+    assert [f"{most:,}" for most in LIMITS.values() if f"{most:,} " not in explained] == []
 
 
 def test_the_committed_page_is_the_generated_one() -> None:

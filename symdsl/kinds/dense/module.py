@@ -13,7 +13,10 @@ from symdsl.analysis.facts import Candidate, Layer
 from symdsl.nn import Path, Recorder, normal_parameter
 
 MULTIPLIED_OUT_BELOW = 4
-"""How many times the multiplications of both sums one product by the whole weight may take, and be the faster."""
+"""How many times the multiplications of both sums one product by the whole weight may take, and be the faster.
+
+`benchmarks/layers.py --only F-FC` compares the two ways: at 0.8 times, one product took 0.06 of the time of two sums.
+"""
 
 
 class FullyConnected(Path):
