@@ -67,7 +67,7 @@ def __getattr__(name: str) -> Any:
 
 
 def load_ipython_extension(shell: InteractiveShell) -> None:
-    """Gives a notebook the cell magic `%%sym`; called by `%load_ext symdsl`."""
+    """Add the cell magic `%%sym` to a notebook; `%load_ext symdsl` calls this."""
     from symdsl.notebook import register
 
     register(shell)

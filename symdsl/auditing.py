@@ -92,7 +92,7 @@ class Audit:
 
 
 def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
-    """The elements of a group on images of that size, the identity first.
+    """Return the elements of a group on images of that size, the identity first.
 
     `translations` are sixteen: those by quarters of a side, around the edges.
 
@@ -151,7 +151,7 @@ def _same(x: Tensor) -> Tensor:
 
 
 def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str = "p4") -> Audit:
-    """How invariant a classifier is to a group.
+    """Measure how invariant a classifier is to a group.
 
     Args:
         module: any torch module, `[n, C, h, w] -> [n, class]` logits; it is looked at in evaluation mode, where it is.
@@ -206,12 +206,12 @@ def _evaluated(module: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def outputs_of(module: nn.Module, x: Tensor) -> Tensor:
-    """The outputs, some examples at a time."""
+    """Return the outputs, computed some examples at a time."""
     return torch.cat([module(some) for some in x.split(_BATCH)])
 
 
 def saliency(module: nn.Module, x: Tensor, labels: Tensor) -> Tensor:
-    """The saliency map of every image for its label, `[n, 1, h, w]`.
+    """Return the saliency map of every image for its label, `[n, 1, h, w]`.
 
     The absolute integrated gradient from the image of zeros (Sundararajan et al. 2017), summed over channels; what is
     less than 0.9 of its maximum is left out, and the rest blurred by a Gaussian of one pixel, as in the paper.
@@ -299,7 +299,7 @@ def _watched(module: nn.Module) -> Iterator[tuple[str, nn.Module, int, int]]:
 
 
 def invariance_penalty(module: nn.Module, x: Tensor, outputs: Tensor, elements: tuple[Element, ...]) -> Tensor:
-    """`||f(x) - f(g x)||^2 / 2` summed over a batch, in the mean over the elements but the identity; a scalar."""
+    """Return `||f(x) - f(g x)||^2 / 2`, summed over a batch, as a mean over the elements but the identity; a scalar."""
     moved = module(torch.cat([one.act(x) for one in elements[1:]])).unflatten(0, (len(elements) - 1, len(x)))
     total: Tensor = 0.5 * (moved - outputs).square().sum() / (len(elements) - 1)
     return total

@@ -97,7 +97,7 @@ class Diagnostic:
 
     @property
     def severity(self) -> Severity:
-        """`error`, which prevents a search, or `warning`."""
+        """The word `error`, for what prevents a search, or `warning`."""
         return "error" if self.code.startswith("E") else "warning"
 
     @property

@@ -1,4 +1,4 @@
-"""Graph to torch module: one row per kind and per stage."""
+"""Graph to torch module."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Branches that start small keep the scale of activations at any depth (Zhang et a
 
 @attrs.frozen
 class Initial:
-    """How a node starts.
+    """The initial state of a node.
 
     Attributes:
         reads: moments of the map that it reads.
@@ -43,7 +43,7 @@ class Initial:
 
 
 def initial_scales(nodes: Sequence[facts.Node]) -> dict[str, Initial]:
-    """How every node starts: layers write numbers of variance one, but for those at the end of residual blocks."""
+    """Return how every node starts: layers write numbers of variance one, except at the end of residual blocks."""
     branches = _branches(nodes)
     found: dict[str, Initial] = {}
     writes: dict[str, nn.Moments] = {}
@@ -70,7 +70,7 @@ def _branches(nodes: Sequence[facts.Node]) -> dict[str, tuple[str, float]]:
 
 
 def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network:
-    """Builds the network of a spec, or of its graph.
+    """Build the network of a spec, or of its graph.
 
     Args:
         spec: a spec or the graph of one.
@@ -91,7 +91,7 @@ def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network
 
 
 def build(nodes: tuple[facts.Node, ...], seed: int) -> nn.Network:
-    """Builds a network from its nodes, input first; see `compile`."""
+    """Build a network from its nodes, input first; see `compile`."""
     generator = torch.Generator().manual_seed(seed)
     stages: dict[str, torch_nn.Module] = {}
     ends: dict[str, str] = {}
@@ -152,7 +152,7 @@ def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generato
 
 
 def check_brought(layers: Iterable[facts.Layer]) -> None:
-    """Builds the paths that installed packages bring, and no other, so that what they lack is known.
+    """Build only the paths that installed packages bring, so that a missing part is reported early.
 
     Raises:
         RunError: see `compile`.

@@ -1,4 +1,4 @@
-"""What hears of a search while it runs: callbacks, and the displays that the command line has among them.
+"""Callbacks that follow a search while it runs, and the displays of the command line among them.
 
 A display is a bar on a terminal, one plain line per epoch elsewhere, and nothing when quiet.
 """
@@ -34,22 +34,22 @@ class Callback:
     """
 
     def on_loading(self, what: str, done: int, total: int) -> None:
-        """Data are being read or transformed: `done` of `total` examples, 0 if the total is unknown."""
+        """Called while data are read or transformed: `done` of `total` examples, 0 if the total is unknown."""
 
     def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
-        """The search starts in its run folder, or continues after `resumed_from` of `epochs` epochs."""
+        """Called when the search starts in its run folder, or continues after `resumed_from` of `epochs` epochs."""
 
     def on_epoch(self, record: Metrics) -> None:
-        """An epoch is over; `record` is the line just written to `metrics.jsonl`."""
+        """Called after every epoch; `record` is the line just written to `metrics.jsonl`."""
 
     def on_note(self, text: str) -> None:
-        """The search prints a line, such as that a path was pruned."""
+        """Called with a line that the search prints, such as that a path was pruned."""
 
     def on_finish(self, result: Metrics) -> None:
-        """The search is over; `result` is the content of `result.json`, and the run folder is complete."""
+        """Called when the search is over; `result` is the content of `result.json`, and the run folder is complete."""
 
     def on_fail(self, error: BaseException) -> None:
-        """The search failed or was interrupted after it had started."""
+        """Called when the search failed or was interrupted after it had started."""
 
 
 _EVENTS = ("on_loading", "on_start", "on_epoch", "on_note", "on_finish", "on_fail")
@@ -240,7 +240,7 @@ def bars(stream: TextIO) -> Progress:
 
 
 class Observers:
-    """Observes several searches without printing anything.
+    """The base of displays of several searches; it prints nothing.
 
     Attributes:
         folder: where the runs are kept, once they have started.
@@ -260,7 +260,7 @@ class Observers:
         """Close the display, whatever ended the searches."""
 
     def on_start(self, folder: Path) -> None:
-        """The searches start, or continue."""
+        """Called when the searches start, or continue."""
         self.folder = folder
 
     def of(self, title: str) -> Silent:
@@ -268,7 +268,7 @@ class Observers:
         return Silent()
 
     def on_note(self, text: str) -> None:
-        """The searches print a line."""
+        """Called with a line that the searches print."""
 
 
 class LinesOfAll(Observers):

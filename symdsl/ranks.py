@@ -1,4 +1,4 @@
-"""Several processes at the same work, as `torchrun` starts them: what they share out, and what they tell one another.
+"""Processes that share one search, as `torchrun` starts them: how they divide the work and exchange results.
 
 Every function does what one process alone would have it do where there is no group of processes. Where there is one,
 all of them must call the same functions in the same order.
@@ -39,23 +39,23 @@ class RankLostError(RunError):
 
 
 def count() -> int:
-    """How many ranks there are."""
+    """Return how many ranks there are."""
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
 def rank() -> int:
-    """Which of them this process is; the first, 0, is the one that writes."""
+    """Return the number of this process among the ranks; the first, 0, is the one that writes."""
     return dist.get_rank() if count() > 1 else 0
 
 
 def started() -> bool:
-    """Whether `torchrun`, or something that sets the same variables, has started this process as one of several."""
+    """Return whether `torchrun`, or something that sets the same variables, has started this process as a rank."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and {"RANK", "MASTER_ADDR", "MASTER_PORT"} <= os.environ.keys()
 
 
 @contextlib.contextmanager
 def joined(device: str) -> Iterator[str]:
-    """Joins the group of processes that `torchrun` has started, if it has, for as long as the block lasts.
+    """Join the group of processes that `torchrun` has started, if it has, for the length of a `with` statement.
 
     Args:
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
@@ -72,7 +72,7 @@ def joined(device: str) -> Iterator[str]:
     own = _own(device)
     if own.type == "cuda":
         torch.cuda.set_device(own)
-    with _together():
+    with _noticing_lost_ranks():
         dist.init_process_group("nccl" if own.type == "cuda" else "gloo", timeout=_PATIENCE)
     try:
         yield str(own)
@@ -96,7 +96,7 @@ def _own(device: str) -> torch.device:
 
 
 @contextlib.contextmanager
-def _together() -> Iterator[None]:
+def _noticing_lost_ranks() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # what gloo and nccl raise where a connection is closed
@@ -105,78 +105,78 @@ def _together() -> Iterator[None]:
 
 
 def share(examples: int, of: int | None = None) -> slice:
-    """Which of so many examples are this rank's, or another's: runs of nearly equal length, in order of the ranks."""
+    """Return which examples belong to this rank, or to another: runs of nearly equal length, in order of the ranks."""
     one = rank() if of is None else of
     return slice(examples * one // count(), examples * (one + 1) // count())
 
 
 def shares(examples: int) -> list[int]:
-    """How many of so many examples every rank has."""
+    """Return how many of so many examples every rank has."""
     return [one.stop - one.start for one in (share(examples, of) for of in range(count()))]
 
 
 @torch.no_grad()
 def add_up(tensors: Sequence[Tensor]) -> None:
-    """Replaces tensors by their sums over the ranks, all of one type in one flat bucket."""
+    """Replace tensors by their sums over the ranks, all of one type in one flat bucket."""
     if count() == 1:
         return
     for dtype in dict.fromkeys(one.dtype for one in tensors):
         alike = [one for one in tensors if one.dtype == dtype]
         bucket = torch.cat([one.flatten() for one in alike])
-        with _together():
+        with _noticing_lost_ranks():
             dist.all_reduce(bucket)
         for one, total in zip(alike, bucket.split([one.numel() for one in alike]), strict=True):
             one.copy_(total.view_as(one))
 
 
 @torch.no_grad()
-def joined_rows(rows: Tensor, numbers: Sequence[int]) -> Tensor:
-    """The rows `[n, ...]` of all ranks, in order of the ranks; `numbers` says how many each has."""
+def gathered_examples(own: Tensor, numbers: Sequence[int]) -> Tensor:
+    """Return the examples `[n, ...]` of all ranks, in order of the ranks; `numbers` says how many each has."""
     if count() == 1:
-        return rows
-    padded = rows.new_zeros(max(numbers), *rows.shape[1:])
-    padded[: len(rows)] = rows
+        return own
+    padded = own.new_zeros(max(numbers), *own.shape[1:])
+    padded[: len(own)] = own
     found = [torch.empty_like(padded) for _ in numbers]
-    with _together():
+    with _noticing_lost_ranks():
         dist.all_gather(found, padded)
     return torch.cat([one[:number] for one, number in zip(found, numbers, strict=True)])
 
 
-def told_by_all(value: Found) -> list[Found]:
-    """What every rank says, in order of the ranks."""
+def gathered(value: Found) -> list[Found]:
+    """Return the values of all ranks, in order of the ranks."""
     if count() == 1:
         return [value]
     found: list[Any] = [None] * count()
-    with _together():
+    with _noticing_lost_ranks():
         dist.all_gather_object(found, value)
     return found
 
 
 def from_first(work: Callable[[], Found]) -> Found:
-    """What work gives on the first rank, the only one that does it.
+    """Return the result of work that the first rank alone does.
 
     Raises:
         RunError, NumericalError, SpecError: on every rank, where the first has raised it.
     """
     if count() == 1:
         return work()
-    told: list[Any] = [None, None]
+    found: list[Any] = [None, None]
     if rank() == 0:
         try:
-            told[0] = work()
+            found[0] = work()
         except (RunError, NumericalError, SpecError) as error:
-            told[1] = error
-    with _together():
-        dist.broadcast_object_list(told, src=0)
-    if told[1] is not None:
-        raise told[1]
-    result: Found = told[0]
+            found[1] = error
+    with _noticing_lost_ranks():
+        dist.broadcast_object_list(found, src=0)
+    if found[1] is not None:
+        raise found[1]
+    result: Found = found[0]
     return result
 
 
 @torch.no_grad()
 def divided(costs: Mapping[Key, float], work: Callable[[Key], Tensor]) -> dict[Key, Tensor]:
-    """Tensors by key, each worked out on one rank and handed to the others, so that all take about as long.
+    """Return tensors by key, each computed on one rank and handed to the others, with equal work for all ranks.
 
     Args:
         costs: what each takes, on one scale.
@@ -199,16 +199,16 @@ def divided(costs: Mapping[Key, float], work: Callable[[Key], Tensor]) -> dict[K
                 own[key] = work(key)
             except NumericalError as error:
                 failure = str(error)
-    told = told_by_all((failure, {key: (tuple(one.shape), one.dtype, one.device.type) for key, one in own.items()}))
-    for reason, _ in told:
+    found = gathered((failure, {key: (tuple(one.shape), one.dtype, one.device.type) for key, one in own.items()}))
+    for reason, _ in found:
         if reason is not None:
             raise NumericalError(reason)
-    return {key: _handed_on(own.get(key), owners[key], told[owners[key]][1][key]) for key in costs}
+    return {key: _handed_on(own.get(key), owners[key], found[owners[key]][1][key]) for key in costs}
 
 
 def _handed_on(own: Tensor | None, owner: int, form: tuple[tuple[int, ...], torch.dtype, str]) -> Tensor:
     shape, dtype, device = form
     found = torch.empty(shape, dtype=dtype, device=device) if own is None else own.contiguous()
-    with _together():
+    with _noticing_lost_ranks():
         dist.broadcast(found, src=owner)
     return found

@@ -30,7 +30,7 @@ class Spec:
     Attributes:
         name: the stem of its file, or for a text the name of its network.
         facts: everything it says.
-        warnings: what is hardly meant.
+        warnings: what is probably a mistake.
         program: its tree, imports inlined and overrides applied.
         profile: the profile that was set, and what it changed.
     """
@@ -128,17 +128,17 @@ def check(path: str | Path, overrides: Mapping[str, object] | None = None) -> tu
     """
     collector = Collector()
     program = read_file(Path(path), str(path), collector)
-    return _told(program, Path(path).stem, _given(overrides), collector)
+    return _diagnosed(program, Path(path).stem, _given(overrides), collector)
 
 
 def check_text(text: str, source: str, path: Path | None) -> tuple[Diagnostic, ...]:
     """Return all diagnostics of a text; imports are relative to `path`, the file it will be saved as."""
     collector = Collector()
     program = inline(text, source, path, collector)
-    return _told(program, "" if path is None else path.stem, [], collector)
+    return _diagnosed(program, "" if path is None else path.stem, [], collector)
 
 
-def _told(
+def _diagnosed(
     program: ast.Program | None, name: str, overrides: Sequence[Override], collector: Collector
 ) -> tuple[Diagnostic, ...]:
     if program is not None and is_library(program):
@@ -177,8 +177,8 @@ def _analysed(
 ) -> tuple[Applied, Facts | None]:
     """A spec with a profile and overrides, and the facts; whatever is wrong with it names the profile too."""
     applied = apply(program, profile, overrides, collector)
-    told = collector if profile is None else collector.noting(profile.name.span, "with this profile")
-    return applied, analyse(applied.program, name, told, applied.used, spent)
+    noting = collector if profile is None else collector.noting(profile.name.span, "with this profile")
+    return applied, analyse(applied.program, name, noting, applied.used, spent)
 
 
 def parse(

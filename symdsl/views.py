@@ -38,7 +38,7 @@ def data_bytes(content: Mapping[str, Any]) -> bytes:
 
 
 def audit_bytes(content: Mapping[str, Any]) -> bytes:
-    """What `symdsl audit` prints, from the audit as JSON has it."""
+    """Return what `symdsl audit` prints, from the audit as JSON has it."""
     from symdsl.render.audit import audit_table
 
     return _table_bytes(audit_table(content))

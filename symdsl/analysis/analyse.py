@@ -1,4 +1,4 @@
-"""The passes, in order."""
+"""The passes from a tree to facts, in order."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def _movement(generator: str, value: float) -> str:
 
 
 def average(node: ast.Average, walker: Walker, visit: Callable[[Iterable[ast.Item], Walker], None]) -> None:
-    """Hand on the mean of what a body makes of transformed copies of the map.
+    """Process `average`: take the mean of what its body makes of transformed copies of the map.
 
     Args:
         node: the average.

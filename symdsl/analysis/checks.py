@@ -1,4 +1,4 @@
-"""Checks of what fits together but is hardly meant, and of what is too large."""
+"""Checks for what is valid but probably a mistake, and for what is too large."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is hardly meant in the arrays of a data file, though it can be used."""
+"""Warnings about the arrays of a data file: what can be used, but is probably a mistake."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ class ParameterTensor:
 
     @property
     def parameters(self) -> int:
-        """Number of entries."""
+        """The number of entries."""
         total = 1
         for side in self.shape:
             total *= side
@@ -82,7 +82,7 @@ class Candidate:
 
     @property
     def parameters(self) -> int:
-        """Number of parameters."""
+        """The number of parameters."""
         return sum(tensor.parameters for tensor in self.tensors)
 
     def argument(self, name: str) -> Value:
@@ -129,7 +129,7 @@ class Layer:
 
     @property
     def parameters(self) -> int:
-        """Number of parameters of all candidates and the bias."""
+        """The number of parameters of all candidates and the bias."""
         return sum(candidate.parameters for candidate in self.candidates) + self.out_shape.channels
 
 

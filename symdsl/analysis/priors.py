@@ -71,7 +71,7 @@ class Reach:
         return len(self.rule.selector) == 3 and self.rule.selector[2].text != "*"
 
     def specificity(self) -> tuple[int, int]:
-        """How specific the selector is; the most specific rule wins.
+        """Return how specific the selector is; the most specific rule wins.
 
         First over all parts: 0 for `*`, 1 with a `*` in it, 2 for a name, 3 with arguments. Then, between patterns of
         paths, the steps that have no `*`: `stage/last/*` goes before `stage/*`.

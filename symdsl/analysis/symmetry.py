@@ -27,7 +27,7 @@ def breaks(own: Iterable[str], others: Iterable[Sequence[str]]) -> bool:
 
 
 def elements_broken(own: Iterable[str], others: Iterable[Sequence[str]], positions: int) -> int:
-    """How many elements of a symmetry that another candidate keeps go into each one that is kept: 1 if none is broken.
+    """Return how many elements of a symmetry that another candidate keeps go into each kept one: 1 if none is broken.
 
     CONV beside p4's GCONV breaks 4, F-FC beside CONV as many as there are positions, beside GCONV four times as many.
     An output of the candidate sums over that many times as many weights, but for the size of a kernel.

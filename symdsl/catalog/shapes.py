@@ -29,7 +29,7 @@ class Shape:
 
     @property
     def order(self) -> int:
-        """Number of group elements |G| the map carries."""
+        """The number of group elements |G| that the map carries."""
         return GROUPS[self.group].order
 
     @property

@@ -250,7 +250,7 @@ def _telling_the_way_on(watcher: Silent | Observers, command: str, request: _Req
 
 @contextlib.contextmanager
 def ending_gently() -> Iterator[None]:
-    """Lets the signals that schedulers and closed terminals send do what Ctrl-C does, unless they are ignored."""
+    """Let the signals that schedulers and closed terminals send act like Ctrl-C, unless they are ignored."""
     requests = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) == signal.SIG_DFL]
     for request in requests:
         signal.signal(request, signal.default_int_handler)

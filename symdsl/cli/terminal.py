@@ -70,7 +70,7 @@ def _discard_output() -> None:
 
 
 def is_first_rank() -> bool:
-    """Whether this process speaks for all that `torchrun` has started; alone it does."""
+    """Return whether this process is the first of those that `torchrun` started, or the only one."""
     return os.environ.get("RANK", "0") == "0" or os.environ.get("WORLD_SIZE", "1") == "1"
 
 

@@ -84,7 +84,7 @@ class Preprocessing:
 
     @property
     def nats(self) -> float:
-        """Negative log-likelihood per example to add for densities in the units of the data."""
+        """The nats to add to a negative log-likelihood per example for densities in the units of the data."""
         return math.fsum(map(math.log, self.targets.std)) if self.targets else 0.0
 
     def renumbered(self, labels: Tensor, names: Sequence[str]) -> Tensor:

@@ -29,7 +29,7 @@ _ROUNDING = 1e-9
 
 
 def standardize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Gives every channel, or every target, mean 0 and variance 1 over the training examples, and positions.
+    """Give every channel, or every target, mean 0 and variance 1 over the training examples, and positions.
 
     What is constant over the training data is only shifted. A dataset that has statistics already, those of the run it
     is made for, is standardized with these.
@@ -64,7 +64,7 @@ def moments(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def resize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Resamples images bilinearly to `size` x `size`."""
+    """Resample images bilinearly to `size` x `size`."""
     size = _integer(step, "size")
     if all(part.x.shape[2:] == (size, size) for part in (dataset.train, dataset.test)):
         return dataset
@@ -79,14 +79,14 @@ def resized(x: Tensor, size: int) -> Tensor:
 
 
 def pad(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Surrounds images with zeros up to `size` x `size`; an odd row or column goes to the bottom or right."""
+    """Surround images with zeros up to `size` x `size`; an odd row or column goes to the bottom or right."""
     size = _integer(step, "size")
     _demand(all(side <= size for side in _sides(dataset)), step, "must not be smaller than", dataset)
     return _images(dataset, lambda x: _framed(x, size))
 
 
 def crop(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Keeps the central `size` x `size` of every image."""
+    """Keep the central `size` x `size` of every image."""
     size = _integer(step, "size")
     _demand(all(side >= size for side in _sides(dataset)), step, "must not be larger than", dataset)
     top, left = ((side - size) // 2 for side in _sides(dataset))
@@ -94,7 +94,7 @@ def crop(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 
 def rotate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Turns every image about its centre by its own angle, uniform in `[-degrees, degrees]`; zeros move in.
+    """Turn every image about its centre by its own angle, uniform in `[-degrees, degrees]`; zeros move in.
 
     With a `step` the angle is one of its multiples in that range; -180 and 180 degrees count as the one turn they are.
     With `label = angle` the angle, in degrees and counter-clockwise, becomes the target of a regression.
@@ -129,7 +129,7 @@ def rotated(x: Tensor, angles: Tensor) -> Tensor:
 
 
 def translate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Moves every image by its own whole number of rows and columns, uniform in `[-pixels, pixels]`; zeros move in."""
+    """Move every image by its own whole number of rows and columns, uniform in `[-pixels, pixels]`; zeros move in."""
     pixels = _integer(step, "pixels")
     drawn = _drawn(
         dataset, streams, lambda count, stream: torch.randint(-pixels, pixels + 1, (count, 2), generator=stream)
@@ -148,7 +148,7 @@ def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
 
 
 def scale(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Scales every image about its centre by its own factor, its logarithm uniform in `[-logarithm, logarithm]`.
+    """Scale every image about its centre by its own factor, its logarithm uniform in `[-logarithm, logarithm]`.
 
     Rows and columns are scaled alike; zeros move in.
     """
@@ -169,7 +169,7 @@ def _resampled(x: Tensor, matrices: Tensor) -> Tensor:
 
 
 def shuffle(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Permutes the positions of every image, channels together: of all `alike`, or of each in a way of its own."""
+    """Permute the positions of every image, channels together: of all `alike`, or of each in a way of its own."""
     positions = math.prod(_sides(dataset))
     if step.argument("alike"):
         order = torch.randperm(positions, generator=streams("positions"))
@@ -189,12 +189,12 @@ def _permuted(x: Tensor, order: Tensor) -> Tensor:
 
 
 def unroll(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Puts the rows of every image side by side: `[example, channel, 1, row * column]`."""
+    """Put the rows of every image side by side: `[example, channel, 1, row * column]`."""
     return _images(dataset, lambda x: x.flatten(2).unsqueeze(2))
 
 
 def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Places every image `copies` times on a map twice as large, each time in a quadrant of its own drawing.
+    """Place every image `copies` times on a map twice as large, each time in a quadrant drawn at random.
 
     The draws are independent, so two copies of an image may fall on the same quadrant. The quadrants are counted
     from the top left, row by row; with `label = both` the label becomes `4 label + quadrant`.
@@ -210,7 +210,7 @@ def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 
 def subset(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Keeps `n` training examples and, where it is given, `test` test examples, drawn without replacement.
+    """Keep `n` training examples and, where it is given, `test` test examples, drawn without replacement.
 
     The test examples are drawn once and for all, whatever the seed, so that runs with different seeds are measured
     on the same ones.
@@ -226,7 +226,7 @@ def subset(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 
 def augment(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
-    """Leaves the data as they are: training batches are changed as they are drawn, by an `Augmentation`."""
+    """Leave the data as they are: training batches are changed as they are drawn, by an `Augmentation`."""
     return dataset
 
 

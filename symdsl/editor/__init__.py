@@ -1,1 +1,1 @@
-"""What an editor asks about a text that is being written: it is wrong most of the time, and gets useful answers."""
+"""Answers to what an editor asks about a text while it is being written, and so is wrong most of the time."""

@@ -32,12 +32,12 @@ class Entry:
 
     @property
     def head(self) -> str:
-        """Its first terminal; empty for the whole file."""
+        """The first terminal; empty for the whole file."""
         return self.tokens[0].type if self.tokens else ""
 
     @property
     def reach(self) -> tuple[int, int]:
-        """Its start and end offsets."""
+        """The start and end offsets."""
         ends = [self.tokens[-1].end_pos or 0, *(one.reach[1] for one in self.inside)]
         return self.tokens[0].start_pos or 0, max(ends)
 

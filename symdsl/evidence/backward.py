@@ -144,7 +144,7 @@ def estimate(
         uses = {key: BatchUse.of(use) for key, use in recorded.items()}
         loss += likelihood.loss(outputs.detach(), targets[own].to(net.device)).double()
         width = outputs.shape[1]
-        everywhere = ranks.joined_rows(outputs.detach(), ranks.shares(len(inputs)))
+        everywhere = ranks.gathered_examples(outputs.detach(), ranks.shares(len(inputs)))
         accumulator = accumulator or curvature(len(x) * fisher.number(width), generator)
         with torch.no_grad():
             accumulator.add_inputs(uses)

@@ -96,7 +96,7 @@ class Factor:
     def over_ranks(self, vectors: Sequence[int]) -> Factor:
         """Return the sum of the factors of all ranks, of which `vectors` says how many vectors each has."""
         if self.rows is not None and sum(vectors) < self.rows.shape[2]:
-            return Factor(ranks.joined_rows(self.rows.transpose(0, 1), vectors).transpose(0, 1), None)
+            return Factor(ranks.gathered_examples(self.rows.transpose(0, 1), vectors).transpose(0, 1), None)
         sums = self.blocks().contiguous()
         ranks.add_up([sums])
         return Factor(None, sums)
@@ -235,7 +235,7 @@ class KfacAccumulator:
         """Sum the factors of all ranks."""
         if ranks.count() > 1:
             self._input, self._output = _over_ranks(self._input), _over_ranks(self._output)
-            self._examples = sum(ranks.told_by_all(self._examples))
+            self._examples = sum(ranks.gathered(self._examples))
             self._shared = True
 
     def ggn(self) -> KroneckerFactors:
@@ -264,7 +264,7 @@ def _add(totals: dict[str, Factor], key: str, term: Factor) -> None:
 
 def _over_ranks(totals: Mapping[str, Factor]) -> dict[str, Factor]:
     """The sums of the factors of all ranks, by key."""
-    everywhere = ranks.told_by_all({key: one.vectors for key, one in totals.items()})
+    everywhere = ranks.gathered({key: one.vectors for key, one in totals.items()})
     return {key: one.over_ranks([there[key] for there in everywhere]) for key, one in totals.items()}
 
 

@@ -70,7 +70,7 @@ def _example(run: Run) -> tuple[Tensor, ...]:
 def _facts(run: Run) -> dict[str, str]:
     """What a reader of the file needs beside the network, as JSON texts."""
     data = run.model.data
-    told = {
+    metadata = {
         "spec": run.result["spec"],
         "task": data.task,
         "input": [data.channels, data.height, data.width],
@@ -78,7 +78,7 @@ def _facts(run: Run) -> dict[str, str]:
         "steps": [[step.name, dict(step.arguments)] for step in run.prepare.steps],
         "preprocessing": run.model.preprocessing.record(),
     }
-    return {"symdsl": json.dumps(told, ensure_ascii=False)}
+    return {"symdsl": json.dumps(metadata, ensure_ascii=False)}
 
 
 def _write_pt2(run: Run, net: nn.Sequential, path: Path) -> Function:

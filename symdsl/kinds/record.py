@@ -1,4 +1,4 @@
-"""The record of a kind: its tensors, what it preserves, what it costs, where it cannot stand, and its torch half."""
+"""The record of a kind: its tensors, what it preserves and costs, where it can be used, and its torch modules."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ class Posterior:
         return Predicted.plain(outputs, self.likelihood, self.noise)
 
     def predictive(self, mean: Tensor, covariance: Tensor) -> Predicted:
-        """The predictive of Gaussian outputs: softmax in the mean over drawn logits, or a Gaussian with their noise."""
+        """Return the prediction for Gaussian outputs: mean softmax of drawn logits, or a Gaussian with their noise."""
         if isinstance(self.likelihood, Categorical):
             return Predicted(probabilities=mean_softmax(mean, covariance))
         variance = covariance.diagonal(dim1=1, dim2=2).clamp(min=0)

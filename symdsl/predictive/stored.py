@@ -24,13 +24,13 @@ def posterior_bytes(posterior: Posterior) -> bytes:
         for key, one in posterior.tensors.items()
         for part in PARTS
     }
-    told = {
+    header = {
         "schema": SCHEMA,
         "precisions": {key: one.precision for key, one in posterior.tensors.items()},
         "noise": posterior.noise,
         "temperature": posterior.temperature,
     }
-    return save(tensors, {_ENTRY: json.dumps(told, sort_keys=True)})
+    return save(tensors, {_ENTRY: json.dumps(header, sort_keys=True)})
 
 
 def read_posterior(path: Path, likelihood: Likelihood) -> Posterior:
@@ -45,13 +45,13 @@ def read_posterior(path: Path, likelihood: Likelihood) -> Posterior:
     """
     try:
         with safe_open(path, framework="pt") as file:
-            told = json.loads((file.metadata() or {}).get(_ENTRY, "null"))
-            if told["schema"] != SCHEMA:
+            header = json.loads((file.metadata() or {}).get(_ENTRY, "null"))
+            if header["schema"] != SCHEMA:
                 raise RunError(f"{path}: another version wrote it")
             tensors = {
                 key: TensorPosterior(**{part: file.get_tensor(f"{key}/{part}") for part in PARTS}, precision=precision)
-                for key, precision in told["precisions"].items()
+                for key, precision in header["precisions"].items()
             }
-            return Posterior(tensors, likelihood, told["noise"], told["temperature"])
+            return Posterior(tensors, likelihood, header["noise"], header["temperature"])
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: does not hold a posterior: {error}") from error

@@ -21,7 +21,7 @@ _SIDE, _GAP, _CHART, _LEFT = 84, 8, 190, 46
 
 
 def audit_table(content: Mapping[str, Any]) -> Group:
-    """The measures of an audit, and how far every layer is from equivariant.
+    """Return a table of an audit's measures, and of how far every layer is from equivariant.
 
     Args:
         content: the audit as JSON has it.
@@ -56,7 +56,7 @@ def audit_svg(
     images: NDArray[np.floating[Any]],
     maps: NDArray[np.floating[Any]],
 ) -> bytes:
-    """Logits of the first example around the orbit, and saliency maps of some examples, turned back.
+    """Draw logits of the first example around the orbit, and saliency maps of some examples, turned back.
 
     Args:
         title: what is audited.

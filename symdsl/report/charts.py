@@ -68,7 +68,7 @@ class Chart:
     note: str = ""
 
     def content(self) -> dict[str, Any]:
-        """The chart as values that the script of the page draws."""
+        """Return the chart as values that the script of the page draws."""
         return {
             "data": [one.content for one in self.traces],
             "layout": self.layout | {"height": self.height},

@@ -1,4 +1,4 @@
-"""Several searches on one engine, some at a time: what fails is told and tried once more, and stops no other."""
+"""Several searches on one engine, some at a time: a run that fails is reported and tried once more; others go on."""
 
 from __future__ import annotations
 

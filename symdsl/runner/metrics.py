@@ -63,7 +63,7 @@ def explained(outputs: Tensor, targets: Tensor) -> float | None:
 
 
 def noise_std(noise: float, targets: int, preprocessing: Preprocessing) -> float:
-    """Return the noise's standard deviation in a regression's target units: what `rmse` is to be held against.
+    """Return the standard deviation of the noise in a regression's target units, to be compared with `rmse`.
 
     Args:
         noise: its variance in the units the network is trained in.

@@ -67,7 +67,7 @@ def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessi
     kept = {
         key: _plain(value) for key, value in state.items() if not key.startswith(tuple(f"{one}." for one in pruned))
     }
-    told = {
+    header = {
         "schema": SCHEMA,
         "graph": _content(graph),
         "shapes": {key: list(value.shape) for key, value in kept.items()},
@@ -75,7 +75,7 @@ def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessi
         "preprocessing": preprocessing.record(),
         "noise": noise,
     }
-    return save(kept, {_ENTRY: json.dumps(told, sort_keys=True, ensure_ascii=False)})
+    return save(kept, {_ENTRY: json.dumps(header, sort_keys=True, ensure_ascii=False)})
 
 
 def weights_of(path: Path) -> dict[str, Tensor]:
@@ -84,8 +84,8 @@ def weights_of(path: Path) -> dict[str, Tensor]:
     Raises:
         RunError: the file is missing or damaged.
     """
-    told, weights = _read(path)
-    every = lowering.compile(from_json(told["graph"])).tensors()
+    header, weights = _read(path)
+    every = lowering.compile(from_json(header["graph"])).tensors()
     return {key: weights.get(key, torch.zeros_like(parameter.data)) for key, parameter in every.items()}
 
 
@@ -109,15 +109,15 @@ def read_model(path: Path) -> Model:
     Raises:
         RunError: the file is missing or damaged, or its weights are not those of the network.
     """
-    told, weights = _read(path)
+    header, weights = _read(path)
     try:
-        own = from_json(told["graph"])
+        own = from_json(header["graph"])
         net = lowering.compile(own)
-        for one in told["pruned"]:
+        for one in header["pruned"]:
             layer, name = one.split(".", 1)
             net.remove(layer, name)
         net.load_state_dict(weights)
-        return Model(net.eval(), own, Preprocessing.read(told["preprocessing"]), float(told["noise"]))
+        return Model(net.eval(), own, Preprocessing.read(header["preprocessing"]), float(header["noise"]))
     except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise RunError(f"{path}: does not hold the weights of this network: {reason}") from error
@@ -126,9 +126,9 @@ def read_model(path: Path) -> Model:
 def _read(path: Path) -> tuple[Mapping[str, Any], dict[str, Tensor]]:
     try:
         with safe_open(path, framework="pt") as file:
-            told = json.loads((file.metadata() or {}).get(_ENTRY, "null"))
-            if not isinstance(told, dict) or told.get("schema") != SCHEMA:
+            header = json.loads((file.metadata() or {}).get(_ENTRY, "null"))
+            if not isinstance(header, dict) or header.get("schema") != SCHEMA:
                 raise RunError(f"{path}: another version wrote it; only its own can load it")
-            return told, {key: file.get_tensor(key) for key in told["shapes"]}
+            return header, {key: file.get_tensor(key) for key in header["shapes"]}
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: does not hold the weights of this network: {error}") from error

@@ -41,7 +41,7 @@ def spec_to_resume(run: RunFolder, given: Spec | None) -> Spec:
 
 
 def losses(run: RunFolder, epoch: int) -> list[str]:
-    """Return a line for everything of a run that is damaged or lost, and that a resume after an epoch makes up for."""
+    """Return a line for each damaged or missing file of a run that resuming after an epoch restores."""
     lines = [f"{run.path / name} was damaged; it is written again" for name in run.damaged()]
     lines += [f"{run.path / name} was missing; it is written again" for name in run.missing()]
     if run.status == "finished":

@@ -253,7 +253,7 @@ class _Run:
             RunError: not all ranks have the same.
         """
         own = data_room.fingerprint(self.dataset)
-        if any(other != own for other in ranks.told_by_all(own)):
+        if any(other != own for other in ranks.gathered(own)):
             raise RunError("the ranks have read different data: all machines must see the same files")
         return own
 

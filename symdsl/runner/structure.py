@@ -1,4 +1,4 @@
-"""Learning the structure: evidence steps between training steps, and pruning of paths that the data do not want."""
+"""Learning the structure: evidence steps between training steps, and pruning of paths that the data do not need."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
 
 
 def final_laplace(trainer: Trainer) -> Laplace:
-    """Return the joint Laplace approximation whose evidence a run reports, by whatever the search itself went.
+    """Return the joint Laplace approximation whose evidence a run reports, whatever estimator the search used.
 
     More training examples than `FINAL_EXAMPLES` are represented by so many random ones.
     """

@@ -1,4 +1,4 @@
-"""One search of several as plain values, and what a process that runs it says about it."""
+"""One search of several as plain values, and the reports of the process that runs it."""
 
 from __future__ import annotations
 

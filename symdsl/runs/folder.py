@@ -156,11 +156,11 @@ class RunFolder:
         write_atomic(self._writable / name, content)
 
     def write_text(self, name: str, content: str) -> None:
-        """`write_bytes` of text in UTF-8."""
+        """Write a text file of the folder atomically, in UTF-8."""
         self.write_bytes(name, content.encode())
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
-        """`write_bytes` of indented JSON; numbers that are not finite become null."""
+        """Write a JSON file of the folder atomically, indented; numbers that are not finite become null."""
         self.write_text(name, json.dumps(finite(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
     def seal(self, *names: str) -> None:
@@ -417,25 +417,25 @@ class RunFolder:
 
 
 class OnlookersFolder(RunFolder):
-    """The folder of a run that another process writes: what is written to it here goes nowhere."""
+    """The folder of a run that another process writes; writing to it here does nothing."""
 
     def write_bytes(self, name: str, content: bytes) -> None:
-        """Leaves the file to the other process."""
+        """Leave the file to the other process."""
 
     def seal(self, *names: str) -> None:
-        """Leaves the checksums to the other process."""
+        """Leave the checksums to the other process."""
 
     def set_status(self, status: Status, now: datetime, reason: str | None = None) -> None:
-        """Leaves the status to the other process."""
+        """Leave the status to the other process."""
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
-        """Leaves the metrics to the other process."""
+        """Leave the metrics to the other process."""
 
     def truncate_metrics(self, epoch: int) -> None:
-        """Leaves the metrics to the other process."""
+        """Leave the metrics to the other process."""
 
     def save_checkpoint(self, state: Mapping[str, Any], tensors: bytes) -> None:
-        """Leaves the checkpoint to the other process."""
+        """Leave the checkpoint to the other process."""
 
 
 def _sums(info: Mapping[str, Any]) -> dict[str, str]:

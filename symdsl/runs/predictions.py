@@ -1,4 +1,4 @@
-"""What a network said about every test example, small enough to keep with the run."""
+"""A network's predictions of all test examples, small enough to keep with the run."""
 
 from __future__ import annotations
 

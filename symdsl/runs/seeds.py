@@ -37,7 +37,7 @@ class Seed:
         return f"seed-{self.seed}"
 
     def noted(self, status: State, reason: str | None) -> Seed:
-        """The same seed in another state."""
+        """Return the same seed in another state."""
         return attrs.evolve(self, status=status, reason=reason)
 
 

@@ -20,25 +20,25 @@ State = Status | Literal["waiting"]
 
 
 class One(Protocol):
-    """What is known of one run of several."""
+    """One run of several, and its status."""
 
     @property
     def folder(self) -> str:
-        """Name of its run folder."""
+        """The name of its run folder."""
         ...
 
     @property
     def status(self) -> State:
-        """How far it has come."""
+        """The status of the run."""
         ...
 
     @property
     def reason(self) -> str | None:
-        """Why it failed, where it did."""
+        """The reason why the run failed, or `None` if it did not."""
         ...
 
     def noted(self, status: State, reason: str | None) -> Self:
-        """The same run in another state."""
+        """Return the same run in another state."""
         ...
 
 
@@ -67,7 +67,7 @@ class SeveralFolder(ABC, Generic[Kept]):
     @classmethod
     @abstractmethod
     def view(cls, path: Path) -> Self:
-        """Opens a folder for reading.
+        """Open a folder for reading.
 
         Raises:
             RunError: it holds no such list, or a damaged one.
@@ -97,7 +97,7 @@ class SeveralFolder(ABC, Generic[Kept]):
 
     @classmethod
     def made(cls, path: Path) -> IO[bytes]:
-        """Makes the folder of new runs and locks it.
+        """Make the folder of new runs and lock it.
 
         Raises:
             RunError: it cannot be written, is not empty or in use.
@@ -140,12 +140,12 @@ class SeveralFolder(ABC, Generic[Kept]):
         return [one for one in self.runs if self.present(one).status == "finished"]
 
     def note(self, folder: str, status: Status, reason: str | None = None) -> None:
-        """Takes down what became of the run in a folder, and writes the list anew."""
+        """Record the status of the run in a folder, and write the list anew."""
         self.runs = tuple(one.noted(status, reason) if one.folder == folder else one for one in self.runs)
         self.write()
 
     def write(self) -> None:
-        """Writes the list.
+        """Write the list.
 
         Raises:
             RunError: it cannot be written, or a file of a run is damaged.

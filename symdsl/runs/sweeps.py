@@ -66,7 +66,7 @@ class SweepRun:
     reason: str | None = None
 
     def noted(self, status: State, reason: str | None) -> SweepRun:
-        """The same run in another state."""
+        """Return the same run in another state."""
         return attrs.evolve(self, status=status, reason=reason)
 
 
@@ -88,7 +88,7 @@ class SweepFolder(SeveralFolder[SweepRun]):
 
     @classmethod
     def create(cls, path: Path, points: Sequence[Point], wanted: Sequence[SweepRun]) -> Self:
-        """Makes and locks the folder of a new sweep.
+        """Make and lock the folder of a new sweep.
 
         Raises:
             RunError: it cannot be written, is not empty or in use.
@@ -99,7 +99,7 @@ class SweepFolder(SeveralFolder[SweepRun]):
 
     @classmethod
     def resume(cls, path: Path) -> Self:
-        """Locks the folder of a sweep that goes on.
+        """Lock the folder of a sweep that goes on.
 
         Raises:
             RunError: it is no such folder, or in use.
@@ -109,7 +109,7 @@ class SweepFolder(SeveralFolder[SweepRun]):
 
     @classmethod
     def view(cls, path: Path) -> Self:
-        """Opens a folder for reading.
+        """Open a folder for reading.
 
         Raises:
             RunError: it holds no sweep, or its `sweep.json` is damaged.
@@ -130,7 +130,7 @@ class SweepFolder(SeveralFolder[SweepRun]):
         return {"schema": SCHEMA, "points": [attrs.asdict(one) for one in self.points], "runs": present}
 
     def rows(self) -> list[dict[str, Any]]:
-        """A row of the table for every run: what it is, what became of it, its figures, and the type of every layer.
+        """Return the table, a row for every run: what it is, its status, its figures, and the type of every layer.
 
         Figures are named by their paths in `result.json`, such as `test.nll`; what is not known is None.
 

@@ -161,8 +161,8 @@ def test_one_process_alone_keeps_everything_to_itself():
     rows = torch.ones(3)
     ranks.add_up([rows])
     assert rows.tolist() == [1, 1, 1]
-    assert ranks.joined_rows(rows, [3]) is rows
-    assert (ranks.told_by_all(4), ranks.from_first(lambda: 5)) == ([4], 5)
+    assert ranks.gathered_examples(rows, [3]) is rows
+    assert (ranks.gathered(4), ranks.from_first(lambda: 5)) == ([4], 5)
     assert ranks.divided({"a": 1.0}, lambda key: rows) == {"a": rows}
 
 

@@ -42,13 +42,13 @@ class Conv(Path):
         self.w = normal_parameter(shape, scale * math.prod(shape[1:]) ** -0.5, generator)
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
-        """See `Path.forward`."""
+        """Return the convolution of `x` at every `stride`-th position; see `Path.forward`."""
         if record is not None:
             record("w", x, None)
         return circular_conv(x, self.w, self.stride)
 
     def fine(self, x: Tensor) -> Tensor:
-        """See `Path.fine`."""
+        """Return the convolution of `x` at every position; see `Path.fine`."""
         return circular_conv(x, self.w)
 
 

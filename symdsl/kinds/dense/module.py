@@ -46,7 +46,7 @@ class FullyConnected(Path):
         self.w = normal_parameter(shape, scale * (planes * positions) ** -0.5, generator)
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
-        """See `Path.forward`."""
+        """Return the product of `x` with the weight; see `Path.forward`."""
         if record is not None:
             record("w", x, None)
         weight = self.w.flatten(2).flatten(0, 1)
@@ -89,7 +89,7 @@ class FactoredFullyConnected(Path):
         self.w2 = normal_parameter((*pairs, read), (scale / read) ** 0.5, generator)
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
-        """See `Path.forward`."""
+        """Return the sum over input positions, spread over output positions; see `Path.forward`."""
         read = x.reshape(len(x), *self.w2.shape[1:])
         if record is None and is_multiplied_out(self.w2.shape[2], self.w1.shape[2]):
             return multiplied_out(read, self.w2, self.w1).reshape(-1, *self.out_shape)
@@ -101,12 +101,12 @@ class FactoredFullyConnected(Path):
 
 
 def mixed(read: Tensor, w2: Tensor) -> Tensor:
-    """z[n, c', c] = sum_x x[n, c, x] w2[c', c, x], of `[n, C, X]` and `[C', C, X]`."""
+    """Return z[n, c', c] = sum_x x[n, c, x] w2[c', c, x], of `[n, C, X]` and `[C', C, X]`."""
     return turned(torch.bmm(read.transpose(0, 1), w2.permute(1, 2, 0)))
 
 
 def turned(slices: Tensor) -> Tensor:
-    """`[p, n, q] -> [n, q, p]`, stored in this order, so that products of matrices `[n, p]` or `[q, p]` copy none."""
+    """Return `[p, n, q]` as `[n, q, p]`, stored so that products of matrices `[n, p]` or `[q, p]` copy none."""
     stored: Tensor = slices.flatten(1).t().contiguous()
     return stored.view(*slices.shape[1:], len(slices))
 
@@ -121,7 +121,7 @@ def is_multiplied_out(read: int, written: int) -> bool:
 
 
 def multiplied_out(read: Tensor, w2: Tensor, w1: Tensor) -> Tensor:
-    """y[n, c', y] = sum_{c, x} x[n, c, x] w1[c', c, y] w2[c', c, x], by the product of the factors: `[n, C', Y]`."""
+    """Return y[n, c', y] = sum_{c, x} x[n, c, x] w1[c', c, y] w2[c', c, x], `[n, C', Y]`, by the whole weight."""
     weight = w1.mT.unsqueeze(3) * w2.unsqueeze(1)
     y: Tensor = functional.linear(read.flatten(1), weight.flatten(2).flatten(0, 1))
     return y.view(len(y), *weight.shape[:2])

@@ -22,7 +22,7 @@ def lifted(shape: Shape) -> tuple[int, int]:
 
 
 def accepts(site: Site, arguments: Arguments) -> Refusal | None:
-    """Return no reason against any site."""
+    """Return `None`: the kind can be used anywhere."""
     return None
 
 

@@ -29,10 +29,10 @@ def factored(path: Path) -> dict[str, WeightUse]:
 
 
 def by_output_plane(z: Tensor, gradients: Tensor) -> Tensor:
-    """The gradient in y, a block for each output plane of z `[n, C', C]`: `[n, C', 1, Y]`."""
+    """Return the gradient in y as a block for each output plane of z `[n, C', C]`: `[n, C', 1, Y]`."""
     return gradients.reshape(*z.shape[:2], 1, -1)
 
 
 def by_input_plane(gradients: Tensor) -> Tensor:
-    """The gradient in z `[n, C', C]`, a block for each input plane: `[n, C, 1, C']`."""
+    """Return the gradient in z `[n, C', C]` as a block for each input plane: `[n, C, 1, C']`."""
     return gradients.mT.unsqueeze(2)

@@ -21,7 +21,7 @@ from symdsl.nn import Path, Recorder, Sides, circular_conv, circular_pad, normal
 
 
 def moved_taps(group: Group, kernel: Sides) -> Tensor:
-    """Where each element moves the taps of a filter: `[element g, tap s] -> tap g^-1 s`, taps row by row."""
+    """Return where each element moves the taps of a filter: `[element g, tap s] -> tap g^-1 s`, taps row by row."""
     taps = list(product(*(range(-(side // 2), side // 2 + 1) for side in pair(kernel))))
     rows = []
     for element in range(group.order):
@@ -31,18 +31,18 @@ def moved_taps(group: Group, kernel: Sides) -> Tensor:
 
 
 def moved_elements(group: Group) -> Tensor:
-    """The group's own permutation: `[element g, element h] -> element g^-1 h`."""
+    """Return where each element moves the others: `[element g, element h] -> element g^-1 h`."""
     order = range(group.order)
     return torch.tensor([[group.compose(group.inverse(g), h) for h in order] for g in order])
 
 
 def moved_points(group: Group, kernel: Sides) -> Tensor:
-    """Both at once: `[element g, (element h, tap s)] -> (g^-1 h, g^-1 s)` among the |G| S^2 points of a filter."""
+    """Return where each element moves the |G| S^2 points of a filter: `[element g, (h, s)] -> (g^-1 h, g^-1 s)`."""
     return (moved_elements(group)[:, :, None] * math.prod(pair(kernel)) + moved_taps(group, kernel)[:, None]).flatten(1)
 
 
 class GroupPath(Path):
-    """What the factors of GCONV share: the group that acts, and how a map lifted to a larger one is seen by it.
+    """The base of all GCONV paths: the group that acts, and how it reads a map lifted to a larger group.
 
     A map lifted to a group G that contains K is, coset by coset, a map of C [G : K] channels lifted to K; a group
     convolution over K of that map is equivariant to K.
@@ -71,14 +71,14 @@ class GroupPath(Path):
 
     @abstractmethod
     def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
-        """The convolution over K of a map lifted to K, every `stride`-th position kept."""
+        """Return the convolution over K of a map lifted to K, at every `stride`-th position."""
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
-        """See `Path.forward`."""
+        """Return the group convolution of `x` at every `stride`-th position; see `Path.forward`."""
         return self._mapped(x, self.stride, record)
 
     def fine(self, x: Tensor) -> Tensor:
-        """See `Path.fine`."""
+        """Return the group convolution of `x` at every position; see `Path.fine`."""
         return self._mapped(x, 1, None)
 
     def _mapped(self, x: Tensor, stride: Sides, record: Recorder | None) -> Tensor:
@@ -130,7 +130,7 @@ class GroupConv(GroupPath):
         self.register_buffer("move", moved_points(group, kernel), persistent=False)
 
     def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
-        """The group convolution of `x`, by a plain one whose filters are the |G| copies of each parameter filter."""
+        """Return the group convolution of `x`, by a plain one with the |G| copies of each parameter filter."""
         out_channels, in_channels = self.w.shape[:2]
         bank = self.w.flatten(2)[:, :, self.move].transpose(1, 2)
         planes = (out_channels * self.order, in_channels * self.order)
@@ -165,7 +165,7 @@ class PointwiseGroupConv(GroupPath):
         self.w = normal_parameter(shape, scale * math.prod(shape[1:]) ** -0.5, generator)
 
     def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
-        """The group convolution of `x`, one plain convolution per element."""
+        """Return the group convolution of `x`, by one plain convolution per element."""
         out_channels, in_channels = self.w.shape[:2]
         bank = self.w.flatten(2)[:, :, self.taps].permute(2, 0, 1, 3)
         filters = bank.reshape(self.order * out_channels, in_channels, *self.kernel)
@@ -206,7 +206,7 @@ class SeparableGroupConv(GroupPath):
         self.register_buffer("elements", moved_elements(group), persistent=False)
 
     def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
-        """The group convolution of `x`: by the filter multiplied out, or in two steps where that is less work."""
+        """Return the group convolution of `x`, by the whole filter, or in two steps where that is less work."""
         y = self._in_one(x, stride) if len(self.w1) < TWO_STEPS_FROM else self._in_two(x, stride)
         if record is not None:
             record("w1", x, y)
@@ -214,7 +214,7 @@ class SeparableGroupConv(GroupPath):
         return y
 
     def filtered(self, padded: Tensor, g: int, stride: Sides) -> Tensor:
-        """z[c, h, t] = sum_s x[c, h, t + s] w2[c, g^-1 s], what element g reads of a padded map."""
+        """Return z[c, h, t] = sum_s x[c, h, t + s] w2[c, g^-1 s], what element g reads of a padded map."""
         filters = self.w2.flatten(1)[:, self.taps[g]].repeat_interleave(self.order, 0)
         bank = filters.unflatten(1, (1, *self.kernel))
         return functional.conv2d(padded, bank, stride=stride, groups=len(bank))
@@ -269,7 +269,7 @@ class DepthwiseGroupConv(GroupPath):
         self.register_buffer("elements", moved_elements(group), persistent=False)
 
     def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
-        """The group convolution of `x`: group, then space, then channels."""
+        """Return the group convolution of `x`: over the group, then space, then channels."""
         u = self._over_the_group(x)
         v = self._over_space(u, stride)
         by_channel = v.unflatten(1, (-1, self.order)).flatten(2)

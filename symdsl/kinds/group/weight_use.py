@@ -40,13 +40,13 @@ def group_conv(path: Path) -> dict[str, WeightUse]:
 
 
 def filter_inputs(path: GroupConv, x: Tensor) -> Tensor:
-    """What full filters, `[C, |G| S^2]` for each output channel, read: `[n, 1, |G| T, C |G| S^2]`."""
+    """Return what full filters, `[C, |G| S^2]` for each output channel, read: `[n, 1, |G| T, C |G| S^2]`."""
     read = _by_element(path, patches(x, path.kernel, path.stride)).flatten(2, 3)
     return _mixed(torch.stack([read[:, :, back] for back in _backs(path.move)], 1))
 
 
 def filter_moment(path: GroupConv, x: Tensor) -> Tensor:
-    """sum_g P_g A_e P_g^T, P_g of what brings a patch back by g^-1: `[1, C |G| S^2, C |G| S^2]`, from one moment."""
+    """Return sum_g P_g A_e P_g^T, `[1, C |G| S^2, C |G| S^2]`, where P_g brings a patch back by g^-1."""
     shared = patch_moment(x, path.kernel, path.stride)
     return reduce(add, (_brought_back(shared, back) for back in _backs(path.move)))
 
@@ -59,7 +59,7 @@ def _brought_back(moment: Tensor, back: Tensor) -> Tensor:
 
 
 def by_channel(path: GroupPath, y: Tensor) -> Tensor:
-    """The gradient in all output channels of an element and position: `[n, 1, |G| T, C']`."""
+    """Return the gradient in all output channels of an element and position: `[n, 1, |G| T, C']`."""
     return _by_element(path, y).flatten(2).mT.unsqueeze(1)
 
 

@@ -15,7 +15,7 @@ _WEIGHTS = (1.0, 1.0, 0.5, 0.5, 0.5, 0.5)
 
 
 def sites(rows: int, columns: int, group: Group = GROUPS[TRIVIAL]) -> Tensor:
-    """The points of group times grid, element by element and row by row.
+    """Return the points of group times grid, element by element and row by row.
 
     Returns:
         `[site, 6]`: row, column, and the four entries of the element's matrix. Half the squared distance of two
@@ -28,7 +28,7 @@ def sites(rows: int, columns: int, group: Group = GROUPS[TRIVIAL]) -> Tensor:
 
 
 def squared_distances(anchors: Tensor, points: Tensor) -> Tensor:
-    """Squared distances `[anchor, site]` of points as `sites` gives them; exact, since they are halves of integers."""
+    """Return squared distances `[anchor, site]` between points as `sites` gives them; exact, as halves of integers."""
     differences = (
         weight * (anchors[:, index, None] - points[:, index]).square() for index, weight in enumerate(_WEIGHTS)
     )
@@ -36,7 +36,7 @@ def squared_distances(anchors: Tensor, points: Tensor) -> Tensor:
 
 
 def spread(points: Tensor, count: int) -> Tensor:
-    """Indices of `count` points, each as far as possible from those before it (farthest point sampling).
+    """Return the indices of `count` points, each as far as possible from those before (farthest point sampling).
 
     Among equally far ones the one is taken that brings the mean of all taken closest to the middle of the map, so that
     no side is favoured; the first is therefore in the middle. Nothing is random.
@@ -60,7 +60,7 @@ def spread(points: Tensor, count: int) -> Tensor:
 
 @attrs.frozen
 class BasisPlan:
-    """What a basis is made of.
+    """The number of anchors of a basis, and which of its parameters are learned.
 
     Attributes:
         count: P, the number of anchors.
@@ -98,15 +98,15 @@ class Basis(nn.Module):
             self.register_buffer(name, value.to(torch.get_default_dtype()), persistent=False)
 
     def new_omega(self) -> nn.Parameter | None:
-        """The parameter omega `[P]`, if it is learned."""
+        """Return the parameter omega `[P]`, or `None` if it is not learned."""
         return nn.Parameter(torch.full((self.plan.count,), self.start)) if self.plan.scales else None
 
     def new_anchors(self) -> nn.Parameter | None:
-        """How far each anchor has moved from its start, `[P, 2]` in pixels, if anchors are learned: zero at first."""
+        """Return how far each anchor has moved, `[P, 2]` in pixels, zero at first, or `None` if anchors are fixed."""
         return nn.Parameter(torch.zeros(self.plan.count, 2)) if self.plan.moves else None
 
     def forward(self, omega: Tensor | None, moved: Tensor | None) -> Tensor:
-        """phi `[anchor, site]` for the parameters that `new_omega` and `new_anchors` made."""
+        """Return phi `[anchor, site]` for the parameters that `new_omega` and `new_anchors` made."""
         return torch.exp(-self._rates(omega)[:, None] * self._squared(moved))
 
     def _rates(self, omega: Tensor | None) -> Tensor:
@@ -124,17 +124,17 @@ class Basis(nn.Module):
         return self.apart + (moved[:, :, None] * (moved[:, :, None] - 2 * self._offsets(None))).sum(1)
 
     def slopes_in_omega(self, omega: Tensor, moved: Tensor | None) -> Tensor:
-        """d phi_p / d omega_p = -2 omega_p |t - z_p|^2 phi_p, `[anchor, 1, site]`."""
+        """Return d phi_p / d omega_p = -2 omega_p |t - z_p|^2 phi_p, `[anchor, 1, site]`."""
         phi: Tensor = self(omega, moved)
         return (-2 * omega[:, None] * self._squared(moved) * phi)[:, None]
 
     def slopes_in_anchors(self, omega: Tensor | None, moved: Tensor) -> Tensor:
-        """d phi_p / d z_p = 2 omega_p^2 (t - z_p) phi_p, `[anchor, 2, site]`."""
+        """Return d phi_p / d z_p = 2 omega_p^2 (t - z_p) phi_p, `[anchor, 2, site]`."""
         phi: Tensor = self(omega, moved)
         return 2 * self._rates(omega)[:, None, None] * self._offsets(moved) * phi[:, None]
 
     def power(self, mean: float = 0.0) -> float:
-        """sum_p E[(sum_t x_t phi_p(t))^2] of initial basis functions, for independent x_t of unit second moment.
+        """Return sum_p E[(sum_t x_t phi_p(t))^2] at the start, for independent x_t of unit second moment.
 
         Args:
             mean: of x_t. It adds up where the deviations from it average out.

@@ -66,12 +66,12 @@ class SparseFullyConnected(Path):
         self.anchors1, self.anchors2 = self.basis1.new_anchors(), self.basis2.new_anchors()
 
     def expect_mean(self, mean: float) -> None:
-        """See `Path.expect_mean`."""
+        """Rescale the initial values for inputs of a mean; see `Path.expect_mean`."""
         with torch.no_grad():
             self.u2.mul_((self.basis2.power() / self.basis2.power(mean)) ** 0.5)
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
-        """See `Path.forward`."""
+        """Return the output of F-FC with the weights that the basis functions make; see `Path.forward`."""
         read = x.reshape(len(x), self.u2.shape[1], -1)
         if record is None and is_multiplied_out(read.shape[2], self.basis1.apart.shape[1]):
             return multiplied_out(read, self.u2 @ self.phi2(), self.u1 @ self.phi1()).reshape(-1, *self.out_shape)
@@ -83,12 +83,12 @@ class SparseFullyConnected(Path):
         return self._written(z).reshape(-1, *self.out_shape)
 
     def phi1(self) -> Tensor:
-        """The basis functions of the output, `[anchor, site]`."""
+        """Return the basis functions of the output, `[anchor, site]`."""
         values: Tensor = self.basis1(self.omega1, self.anchors1)
         return values
 
     def phi2(self) -> Tensor:
-        """The basis functions of the input, `[anchor, site]`."""
+        """Return the basis functions of the input, `[anchor, site]`."""
         values: Tensor = self.basis2(self.omega2, self.anchors2)
         return values
 
@@ -114,7 +114,7 @@ def _through_anchors(examples: int, phi: Tensor, partners: int) -> bool:
 
 
 class BasisConv(Path):
-    """What convolutions share whose filters are weighted sums of basis functions.
+    """The base of convolutions whose filters are weighted sums of basis functions.
 
     Attributes:
         basis: the basis functions on the points of a filter.
@@ -150,28 +150,28 @@ class BasisConv(Path):
         self.anchors = basis.new_anchors()
 
     def expect_mean(self, mean: float) -> None:
-        """See `Path.expect_mean`."""
+        """Rescale the initial values for inputs of a mean; see `Path.expect_mean`."""
         with torch.no_grad():
             self.u.mul_((self.basis.power() / self.basis.power(mean)) ** 0.5)
 
     def phi(self) -> Tensor:
-        """The basis functions, `[anchor, point]`."""
+        """Return the basis functions, `[anchor, point]`."""
         values: Tensor = self.basis(self.omega, self.anchors)
         return values
 
     @abstractmethod
     def filters(self) -> Tensor:
-        """The filters of a plain convolution, `[out plane, in plane, S, S]`."""
+        """Return the filters of a plain convolution, `[out plane, in plane, S, S]`."""
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
-        """See `Path.forward`."""
+        """Return the convolution of `x` at every `stride`-th position; see `Path.forward`."""
         if record is not None:
             for name, _ in self.named_parameters():
                 record(name, x, None)
         return circular_conv(x, self.filters(), self.stride)
 
     def fine(self, x: Tensor) -> Tensor:
-        """See `Path.fine`."""
+        """Return the convolution of `x` at every position; see `Path.fine`."""
         return circular_conv(x, self.filters())
 
 
@@ -205,7 +205,7 @@ class SparseConv(BasisConv):
         super().__init__((out_planes, in_planes), basis, kernel, stride, scale, generator)
 
     def filters(self) -> Tensor:
-        """w `[C', C, S, S]`."""
+        """Return w, `[C', C, S, S]`."""
         filters: Tensor = (self.u @ self.phi()).unflatten(2, self.kernel)
         return filters
 
@@ -247,7 +247,7 @@ class SparseGroupConv(BasisConv):
         self.register_buffer("move", moved_points(group, kernel), persistent=False)
 
     def filters(self) -> Tensor:
-        """The |G| copies of every filter as those of a plain convolution, `[C' |G|, C |G|, S, S]`."""
+        """Return the |G| copies of every filter as those of a plain convolution, `[C' |G|, C |G|, S, S]`."""
         out_channels, in_channels = self.u.shape[:2]
         bank = (self.u @ self.phi())[:, :, self.move].transpose(1, 2)
         return bank.reshape(out_channels * self.order, in_channels * self.order, *self.kernel)
