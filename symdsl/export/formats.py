@@ -44,7 +44,8 @@ def export_run(run: Run, to: str, path: Path) -> None:
     What was written is read back and compared with the network on random inputs, one and several at a time.
 
     Raises:
-        RunError: the path is taken or cannot be written, a package is missing, or the outputs differ.
+        RunError: the path is taken, cannot be written or lacks the suffix that its reader demands, a package is
+            missing, or the outputs differ.
     """
     if path.exists():
         raise RunError(f"{path}: is there already; name another path with `-o PATH`")
@@ -82,6 +83,8 @@ def _facts(run: Run) -> dict[str, str]:
 
 
 def _write_pt2(run: Run, net: nn.Sequential, path: Path) -> Function:
+    if path.suffix != ".pt2":
+        raise RunError(f"{path}: must end in `.pt2`, which `torch.export.load` demands")
     batch = torch.export.Dim("batch", min=1)
     program = torch.export.export(net, _example(run), dynamic_shapes=({0: batch},))
     torch.export.save(program, path, extra_files={f"{name}.json": text for name, text in _facts(run).items()})

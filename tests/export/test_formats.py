@@ -144,6 +144,12 @@ def test_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "net.pt2").read_text() == "mine"
 
 
+def test_a_program_of_torch_export_must_have_the_suffix_that_torch_reads(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(RunError, match=r"net: must end in `\.pt2`"):
+        export_run(run, "pt2", tmp_path / "net")
+    assert not (tmp_path / "net").exists()
+
+
 def test_a_missing_package_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RunError, match=r"needs onnx, onnxscript, onnxruntime: `pip install 'symdsl\[onnx\]'`"):
