@@ -81,6 +81,10 @@ def _of_table_3(name: str, title: str, by_map: Figures, by_laplace: Figures, sev
     return Row(name, title, f"table3_{name}", "1.2 M", by_map, by_laplace, several=several)
 
 
+def _of_table_7(name: str, title: str, parameters: str, accuracy: float) -> Row:
+    return Row(name, title, f"table7_{name}", parameters, Figures(accuracy))
+
+
 def _shares(f_fc: str, conv: str, gconv: str) -> str:
     return f"F-FC {f_fc}, CONV {conv}, GCONV {gconv}"
 
@@ -150,6 +154,16 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
             Figures(48.30, 5.953),
             Figures(55.68, 1.236, 1.630, _shares("4 (0-22)", "14 (0-41)", "82 (58-99)")),
         ),
+    ),
+    "table7": (
+        _of_table_7("full", "GCONV, full", "1,025,380", 73.70),
+        _of_table_7("separable", "GCONV, separable", "214,550", 61.31),
+        _of_table_7("depthwise", "GCONV, depthwise", "139,735", 51.63),
+        _of_table_7("full_6", "GCONV, full, width 6", "371,200", 69.89),
+        _of_table_7("separable_13", "GCONV, separable, width 13", "358,463", 59.99),
+        _of_table_7("depthwise_16", "GCONV, depthwise, width 16", "346,215", 49.77),
+        _of_table_7("pointwise", "GCONV, pointwise", "338,770", 66.77),
+        _of_table_7("conv", "CONV", "338,770", 57.89),
     ),
 }
 """Every table that can be run, by name; in the order of its rows."""
