@@ -104,7 +104,7 @@ def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
         raise ValueError(f"`group` (={group!r}) must be {GROUPS}, n at least 2")
     if group == "translations":
         if height % 4 or width % 4:
-            raise ValueError(f"`translations` go by quarters of a side: {height}x{width} images have none")
+            raise ValueError(f"`translations` move by quarters of a side: {height}x{width} images are too small")
         moves = [(row, column) for row in range(4) for column in range(4)]
         return tuple(_shift(row * height // 4, column * width // 4) for row, column in moves)
     if height != width:
@@ -164,7 +164,7 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     """
     x, y = (data.x, data.y) if isinstance(data, Examples) else data
     if y.is_floating_point() or y.ndim != 1:
-        raise RunError("an audit needs class labels: invariance of predictions is that of probabilities")
+        raise RunError("an audit needs class labels: it compares class probabilities")
     elements = elements_of(group, x.shape[2], x.shape[3])
     with _evaluated(module):
         like = next(module.parameters(), x)

@@ -101,7 +101,7 @@ def _noticing_lost_ranks() -> Iterator[None]:
         yield
     except RuntimeError as error:  # what gloo and nccl raise where a connection is closed
         ranks = os.environ.get("WORLD_SIZE", "several")
-        raise RankLostError(f"another of the {ranks} ranks has ended or is not reached") from error
+        raise RankLostError(f"another of the {ranks} ranks has ended or cannot be reached") from error
 
 
 def share(examples: int, of: int | None = None) -> slice:

@@ -622,7 +622,7 @@ def test_an_interrupted_search_says_how_to_go_on(tiny: Path, request_to_end: sig
         rest = running.communicate()[1]
     assert running.returncode == 130
     assert heard[0] == "run folder my run\n"
-    assert lines(rest)[-1] == "interrupted; go on with: symdsl search --device cpu --resume 'my run'"
+    assert lines(rest)[-1] == "interrupted; continue with: symdsl search --device cpu --resume 'my run'"
     assert RunFolder.view("my run").status == "interrupted"
     assert lines(waiting.stderr) == [
         "error: my run/result.json: no result yet, the run is still going on; wait for it to end"
@@ -648,7 +648,7 @@ def test_a_disk_that_fills_up_costs_no_more_than_an_interruption(
         first = call("search", tiny, "--out", "out", "--device", "cpu")
     assert (first.exit_code, first.stdout) == (3, "")
     assert lines(first.stderr)[-2:] == [
-        "failed; when mended, go on with: symdsl search --device cpu --resume out",
+        "failed; once that is fixed, continue with: symdsl search --device cpu --resume out",
         "error: out/checkpoint.safetensors: cannot be written: No space left on device",
     ]
     assert RunFolder.view("out").status == "failed"
@@ -866,7 +866,7 @@ def test_seeds_that_fail_end_with_3_after_the_table(tiny: Path, monkeypatch: pyt
     assert done.exit_code == 3
     assert "seed 2 failed: no room" in done.stdout
     assert lines(done.stderr)[-1] == (
-        "error: 1 of 2 seeds failed; when mended, go on with: symdsl search --device cpu --resume all"
+        "error: 1 of 2 seeds failed; once that is fixed, continue with: symdsl search --device cpu --resume all"
     )
     failing.clear()
     assert "started from another spec" in call("search", tiny, "--device", "cpu", "--resume", "all").stderr
@@ -881,7 +881,7 @@ def test_interrupted_seeds_say_how_to_go_on(tiny: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(runner.seeds.Task, "run", run)
     done = call("search", tiny, "--seeds", "3", "--out", "all")
     assert (done.exit_code, done.stdout) == (130, "")
-    assert lines(done.stderr)[-1] == "interrupted; go on with: symdsl search --resume all"
+    assert lines(done.stderr)[-1] == "interrupted; continue with: symdsl search --resume all"
     assert "seed 711 was interrupted" in call("show", "all").stdout
     refused = call("show", "all", "--emit", "svg")
     assert (refused.exit_code, refused.stdout) == (3, "")
@@ -926,12 +926,12 @@ def test_a_sweep_that_fails_or_is_interrupted_says_how_to_go_on(
     monkeypatch.setattr(engines.Task, "run", run)
     done = call("sweep", tiny, "--out", "all", "--device", "cpu", "--resource", "cpus=1")
     way_on = "symdsl sweep --resource cpus=1 --device cpu --resume all"
-    assert (done.exit_code, lines(done.stderr)[-1]) == (130, f"interrupted; go on with: {way_on}")
+    assert (done.exit_code, lines(done.stderr)[-1]) == (130, f"interrupted; continue with: {way_on}")
     done = call("sweep", "--device", "cpu", "--resume", "all")
     assert done.exit_code == 3
     assert "tiny-seed-711 failed: no room" in done.stdout
     assert lines(done.stderr)[-1] == (
-        "error: 1 of 1 runs failed; when mended, go on with: symdsl sweep --device cpu --resume all"
+        "error: 1 of 1 runs failed; once that is fixed, continue with: symdsl sweep --device cpu --resume all"
     )
     done = call("sweep", "--device", "cpu", "--resume", "all", "--quiet", "--json")
     assert (done.exit_code, done.stderr, json.loads(done.stdout)[0]["status"]) == (0, "", "finished")
@@ -946,7 +946,7 @@ def test_a_sweep_that_fails_or_is_interrupted_says_how_to_go_on(
         (["tiny.sym", "--set", "width=1", "--set", "width=2"], 2, "`width` is given twice: write `width=V,V`"),
         (["tiny.sym", "--set", "width=1,1"], 2, "must list different values"),
         (["tiny.sym", "--resource", "four"], 2, "`four` must have the form K=V"),
-        (["tiny.sym", "--resume", "all"], 2, "a sweep goes on as it was started"),
+        (["tiny.sym", "--resume", "all"], 2, "a sweep continues as it was started"),
         (["tiny.sym", "--set", "widht=1,2"], 1, "did you mean `width`?"),
         (["tiny.sym", "--set", "width=1,0"], 1, "--set:1:7"),
         (["tiny.sym", "--resource", "cpu=2"], 3, "did you mean `cpus`?"),
@@ -1118,4 +1118,4 @@ def test_the_way_on_names_the_loggers(tiny: Path) -> None:
         next(run.stderr), next(run.stderr)
         run.send_signal(signal.SIGINT)
         rest = run.communicate()[1]
-    assert lines(rest)[-1] == "interrupted; go on with: symdsl search --log csv --resume out"
+    assert lines(rest)[-1] == "interrupted; continue with: symdsl search --log csv --resume out"

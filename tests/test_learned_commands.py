@@ -83,9 +83,7 @@ def test_json_has_every_probability(run: Path, images: np.ndarray, calibrated: b
 
 def test_what_inputs_do_not_go_through_is_said(run: Path, images: np.ndarray) -> None:
     done = call("predict", run, "one.png")
-    assert done.stderr == (
-        f"note: inputs are taken as they are after {ROTATED}, which the data of the run went through\n"
-    )
+    assert done.stderr == (f"note: the data of the run went through {ROTATED}; these inputs do not\n")
 
 
 def test_a_table_names_the_class_and_the_next(run: Path, images: np.ndarray) -> None:

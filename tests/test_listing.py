@@ -84,7 +84,7 @@ def test_runs_are_listed_with_what_became_of_them(tmp_path: Path) -> None:
     assert "90.00 %" in shown
     assert "interrupted, resumable" in shown
     assert "broken: no room" in shown
-    assert shown.endswith("`symdsl search --resume RUN` goes on with a run that is resumable.\n")
+    assert shown.endswith("`symdsl search --resume RUN` continues a run that is resumable.\n")
     assert "RMSE" not in shown
     assert "R²" not in shown
 

@@ -455,7 +455,7 @@ def test_set_status_keeps_the_rest(run):
         ("{", "damaged, it is not a JSON object"),
         ("[]", "damaged, it is not a JSON object"),
         ("", "damaged, it is not a JSON object"),
-        ('{"schema": 2}', r"`schema` \(=2\) must be 1; another version wrote it"),
+        ('{"schema": 2}', r"`schema` \(=2\) must be 1; it was written by another version"),
         ('{"schema": 1, "status": "asleep"}', r"`status` \(='asleep'\) must be one of running, interrupted"),
         ('{"schema": 1}', r"`status` \(=None\) must be one of"),
     ],
@@ -503,7 +503,7 @@ def test_an_atomic_write_keeps_the_mode(tmp_path):
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
-        ({"schema": 2}, "another version wrote it"),
+        ({"schema": 2}, "written by another version"),
         ({"objective": "elbo"}, r"`objective` \(='elbo'\) must be one of laplace, map"),
         ({"test": {"accuracy": 1.0}}, "`test` has no `nll`"),
         ({"train": None}, "`train` has no `accuracy`"),

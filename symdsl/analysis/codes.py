@@ -95,13 +95,13 @@ _TABLE = (
     Code(
         "E203",
         "a group kind on a map of another group",
-        "`GCONV` moves the elements of a group. Lift its map to that group, or to one that contains it.",
+        "A group convolution acts on a map lifted to a group. Lift the map to that group, or to one that contains it.",
         "input image(1, 8, 8)\nlayer: GCONV(3) -> 4\nflatten\nlayer: FC -> classes",
         "input image(1, 8, 8)\nlift p4\nlayer: GCONV(3) -> 4\nproject max\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E204",
-        "an image where a vector is, or a vector where an image is",
+        "a vector where an image is needed, or an image after `flatten`",
         "After `flatten` there are no positions left for a convolution, stride, `lift`, `pool` or second `flatten`.",
         "input image(1, 8, 8)\nflatten\nlayer: CONV(3) -> 4\nlayer: FC -> classes",
         "input image(1, 8, 8)\nflatten\nlayer: FC -> 4\nlayer: FC -> classes",
@@ -129,7 +129,7 @@ _TABLE = (
     ),
     Code(
         "E208",
-        "a network that reads other images than the data deliver",
+        "a network that reads images of another shape than the data have",
         "`input` states channels, height and width of the images after all transforms.",
         "data digits(size = 16)\ninput image(1, 8, 8)\nflatten\nlayer: FC -> classes",
         "data digits(size = 16)\ninput image(1, 16, 16)\nflatten\nlayer: FC -> classes",
@@ -161,7 +161,7 @@ _TABLE = (
     ),
     Code(
         "E212",
-        "an `average` over nothing",
+        "an `average` that cannot be taken",
         "`average affine(...) { ... }` takes the mean over transformed copies of a plain image. It names a range, "
         "contains a layer, and stands before `lift`. A map of one row cannot be turned.",
         "input image(1, 8, 8)\naverage affine(samples = 7) {\n  flatten\n  layer: FC -> 8 |> relu\n}\n"
@@ -242,7 +242,7 @@ _TABLE = (
     ),
     Code(
         "E310",
-        "an override of nothing",
+        "a setting of something that does not exist",
         "`--set` and `profile` change a `let`, a parameter of the instantiated network, `data.KEY` or "
         "`search.KEY`. `data.KEY` is an argument of the source, or of the one transform that has it. "
         "`profile=NAME` selects a profile.",
@@ -266,7 +266,7 @@ _TABLE = (
     Code(
         "E312",
         "a word that is no longer part of the language",
-        "An earlier version knew this key, argument or value. The help names its replacement.",
+        "An earlier version had this key, argument or value. The help names what replaces it.",
         "search {\n  rescale = true\n}",
         "search {\n  epochs = 10\n}",
     ),
@@ -280,20 +280,20 @@ _TABLE = (
     Code(
         "E402",
         "a value out of range",
-        "The message says the bounds.",
+        "The message states the bounds.",
         "search {\n  epochs = 0\n}",
         "search {\n  epochs = 10\n}",
     ),
     Code(
         "E403",
-        "too few or too many",
+        "too few or too many arguments",
         "Arguments, or values taken apart by `repeat`, are missing or too many.",
         "input image(1, 8, 8)\nlayer: CONV -> 4\nflatten\nlayer: FC -> classes",
         "input image(1, 8, 8)\nlayer: CONV(3) -> 4\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "E404",
-        "arithmetic without a result",
+        "a calculation without a result",
         "A division by zero, or a number that is too large.",
         "let a = 1/0",
         "let a = 1/2",
@@ -319,7 +319,7 @@ _TABLE = (
     ),
     Code(
         "E406",
-        "a word that is not one of those possible",
+        "a word that is not one of the choices",
         "The message lists the possible words.",
         "data digits |> quadrants(label = bth)\ninput image(1, 16, 16)\nflatten\nlayer: FC -> classes",
         "data digits |> quadrants(label = both)\ninput image(1, 16, 16)\nflatten\nlayer: FC -> classes",
@@ -327,22 +327,22 @@ _TABLE = (
     Code(
         "E501",
         "a prior that matches nothing",
-        "No parameter of the network matches. A selector is `layer.kind`, `layer.kind.tensor` or `layer.bias`, "
+        "No parameter tensor of the network matches. A selector is `layer.kind`, `layer.kind.tensor` or `layer.bias`, "
         "where `*` stands for any letters.",
         "prior {\n  *.CONV ~ normal(precision = 2)\n}",
         "prior {\n  *.FC ~ normal(precision = 2)\n}",
     ),
     Code(
         "E502",
-        "two priors of the same reach",
+        "two priors that are equally specific",
         "The most specific prior wins: a part spelt out counts more than one with `*`. These two are equally "
-        "specific for one parameter.",
+        "specific for one parameter tensor.",
         "prior {\n  h.* ~ normal(precision = 2)\n  *.FC ~ normal(precision = 3)\n}",
         "prior {\n  h.* ~ normal(precision = 2)\n  h.FC ~ normal(precision = 3)\n}",
     ),
     Code(
         "E503",
-        "a prior not determined once",
+        "a prior without exactly one width",
         "A normal prior takes exactly one of `precision`, `variance` and `std`.",
         "prior {\n  *.FC ~ normal(precision = 2, std = 1)\n}",
         "prior {\n  *.FC ~ normal(std = 1)\n}",
@@ -366,15 +366,15 @@ _TABLE = (
     ),
     Code(
         "W101",
-        "a candidate twice",
-        "Two equal candidates share the work and tell nothing.",
+        "the same candidate twice",
+        "Two equal candidates share the work between them, so their shares say nothing.",
         "input image(1, 8, 8)\nlayer: CONV(3) + CONV(3) -> 4\nflatten\nlayer: FC -> classes",
         "input image(1, 8, 8)\nlayer: CONV(3) + CONV(5) -> 4\nflatten\nlayer: FC -> classes",
     ),
     Code(
         "W102",
         "a `let` that nothing uses",
-        "Perhaps its name was misspelt elsewhere.",
+        "Remove it, or check how its name is spelt where it should be used.",
         "let width = 4",
         "let epochs = 4\nsearch {\n  epochs = epochs\n}",
     ),
@@ -404,7 +404,8 @@ _TABLE = (
     Code(
         "W106",
         "`flatten` of a lifted map",
-        "Later layers can tell the elements of the group apart, so the network is not invariant to it.",
+        "Later layers can tell the elements of the group apart, so the network is not invariant to the group. "
+        "`project` before `flatten` makes it invariant.",
         "input image(1, 8, 8)\nlift p4\nflatten\nlayer: FC -> classes",
         "input image(1, 8, 8)\nlift p4\nproject max\nflatten\nlayer: FC -> classes",
     ),

@@ -106,9 +106,7 @@ def list_images(path: Path) -> ImageFolder:
     train, test = (_classes(path / part) for part in ("train", "test"))
     strange = next((name for name in test if name not in train), None)
     if strange is not None:
-        raise BadDataError(
-            f"`{path / 'test' / strange}` is no class of the training images: `{path / 'train'}` lacks it"
-        )
+        raise BadDataError(f"`{path / 'test' / strange}` is a class that `{path / 'train'}` does not have")
     if len(train) < 2:
         raise BadDataError(f"`{path / 'train'}` holds a single class, `{next(iter(train))}`")
     return ImageFolder(train, test)
@@ -182,7 +180,7 @@ def _classes(folder: Path) -> dict[str, list[str]]:
     except OSError as error:
         raise BadDataError(f"cannot read the folder `{error.filename}` ({error.strerror}); {_LAYOUT}") from error
     if not found:
-        raise BadDataError(f"`{folder}` holds no folder of a class; {_LAYOUT}")
+        raise BadDataError(f"`{folder}` has no folders of classes; {_LAYOUT}")
     return found
 
 

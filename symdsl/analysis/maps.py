@@ -21,7 +21,7 @@ from symdsl.language import ast
 def begin(node: ast.Input, walker: Walker) -> None:
     """Process `input`: start from the images, or signals, that it declares."""
     if walker.open:
-        help = "a block goes on from the map it is used on; drop this line"
+        help = "a block reads the map at the place of its use; drop this line"
         walker.scope.collector.report("E211", node.span, "`input` begins a network, not a block", help=help)
         return
     if walker.started is not None:

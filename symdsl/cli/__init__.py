@@ -27,7 +27,7 @@ _SPINS = "3000"
 @click.group(cls=Commands, modules=_IN_THE_ORDER_OF_THE_WORK, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(version)s")
 def main() -> None:
-    """Learn from training data which structure each layer of a network wants.
+    """Learn from training data which structure each layer of a neural network should have.
 
     A SPEC is a `.sym` file; a RUN is the folder that a search leaves. Start with `symdsl new NAME`.
     """

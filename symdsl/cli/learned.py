@@ -24,7 +24,7 @@ TARGETS = ("pt2", "onnx", "torch")
     default="p4",
     show_default=True,
     metavar="G",
-    help="What the input is moved by: p4 (quarter turns), p4m (with flips), translations, or rotations(n).",
+    help="Movements of the input: p4 (quarter turns), p4m (with flips), translations, or rotations(n).",
 )
 @click.option(
     "-o", "--output", type=PATH, help="File of the picture, an SVG; by default audit.svg, in the run's folder."
@@ -32,9 +32,9 @@ TARGETS = ("pt2", "onnx", "torch")
 @device_option
 @json_option
 def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool) -> None:
-    """Measure how invariant a network really is: outputs, saliency maps and layers around the orbit of a group.
+    """Measure how invariant a network is: compare outputs, saliency maps and layers of moved test images.
 
-    Of a SPEC, which ends with `.sym`, the network is looked at as it begins.
+    For a SPEC, which ends with `.sym`, the network is measured with its initial weights.
     """
     import attrs
 
@@ -61,14 +61,16 @@ def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool
     help="What to print.",
 )
 @click.option("-o", "--output", type=PATH, help="Write to this file, not to standard output.")
-@click.option("--map", "plain", is_flag=True, help="The network's own outputs, without the uncertainty of its weights.")
+@click.option(
+    "--map", "plain", is_flag=True, help="Print the network's own outputs, without the uncertainty of its weights."
+)
 @device_option
 def predict(run: Path, inputs: tuple[Path, ...], form: str, output: Path | None, plain: bool, device: str) -> None:
-    """Predict classes and probabilities of new images or arrays by the network of a finished run.
+    """Predict classes and probabilities, or targets, of new images or arrays by a finished run.
 
     An INPUT is a PNG or JPEG file, a folder of them, or an .npz file with an array `x`; it goes through the transforms
-    of the run's data, but for those that draw at random. Probabilities are averaged over the posterior of the last
-    layer's weights. Of a regression, means and standard deviations are printed.
+    of the run's data, except those that draw at random. Probabilities are averaged over the posterior of the last
+    layer's weights. For a regression, means and standard deviations are printed.
     """
     from symdsl.data.inputs import read_inputs
     from symdsl.runner import load_run
@@ -86,7 +88,7 @@ def _tell_left_out(run: Run) -> None:
     left_out = [step for step in run.prepare.left_out if step.name not in ("subset", "augment")]
     if left_out:
         steps = ", ".join(written(step) for step in left_out)
-        note(f"note: inputs are taken as they are after {steps}, which the data of the run went through")
+        note(f"note: the data of the run went through {steps}; these inputs do not")
 
 
 def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[str, Any]:
@@ -102,8 +104,8 @@ def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[st
         assert found.std is not None, "it is a regression"
         pairs = zip(found.mean.tolist(), found.std.tolist(), strict=True)
         ranked = [{"mean": mean, "std": std} for mean, std in pairs]
-    told = [{"input": name, **one} for name, one in zip(names, ranked, strict=True)]
-    return {"calibrated": calibrated, "classes": list(run.classes), "predictions": told}
+    answers = [{"input": name, **one} for name, one in zip(names, ranked, strict=True)]
+    return {"calibrated": calibrated, "classes": list(run.classes), "predictions": answers}
 
 
 @click.command()
@@ -118,9 +120,9 @@ def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[st
     "-o", "--output", type=PATH, help="File, or folder, to write; by default SPEC.pt2, SPEC.onnx or SPEC-torch."
 )
 def export(run: Path, to: str, output: Path | None) -> None:
-    """Write the network of a finished run in a form that needs no symdsl, for any number of inputs at a time.
+    """Write the network of a finished run as a file or folder that works without symdsl.
 
-    What was written is read back and compared with the network.
+    It takes any number of inputs at a time. What was written is read back and compared with the network.
     """
     from symdsl.export import FORMATS, export_run
     from symdsl.runner import load_run

@@ -14,7 +14,7 @@ import attrs
 import rich_click as click
 
 from symdsl.cli.networks import load
-from symdsl.cli.options import PATH, device_option, json_option, seed_numbers, set_option
+from symdsl.cli.options import PATH, SEED, device_option, json_option, seed_numbers, set_option
 from symdsl.cli.runs import run_view
 from symdsl.cli.terminal import FAILED, INTERRUPTED, deliver, fail, is_first_rank, refuse_ranks, say_why
 from symdsl.diagnostics import RunError
@@ -56,7 +56,7 @@ class _Request:
             raise click.UsageError("Missing argument 'SPEC': only `--resume RUN` needs none")
         if self.spec is None and self.overrides:
             raise click.UsageError(
-                "a run goes on as it was started: leave `--set` and `--seed` out, or give its SPEC too"
+                "a run continues as it was started: leave `--set` and `--seed` out, or give its SPEC too"
             )
         if self.weights_from and (self.resume or self.several):
             raise click.UsageError("`--from` starts one new run: leave `--resume` and `--seeds` out")
@@ -65,7 +65,7 @@ class _Request:
         if self.seed is not None and isinstance(self.seeds, tuple):
             raise click.UsageError("`--seed` and a list of `--seeds` exclude each other: the list has all of them")
         if self.jobs is not None and not self.several:
-            raise click.UsageError("`--jobs` is how many seeds run at a time: give `--seeds` too")
+            raise click.UsageError("`--jobs` says how many seeds run at a time: give `--seeds` too")
 
     @property
     def overrides(self) -> dict[str, Override]:
@@ -111,7 +111,7 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
         click.argument("spec", type=PATH, required=False),
         device_option,
         click.option("--out", type=PATH, help="Folder of the run, new or empty; by default a new one under runs/."),
-        click.option("--resume", type=PATH, help="Go on with the unfinished run in this folder; it needs no SPEC."),
+        click.option("--resume", type=PATH, help="Continue the unfinished run in this folder; needs no SPEC."),
         click.option(
             "--from",
             "weights_from",
@@ -120,14 +120,14 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
             help="Start from the weights of this run, finished or not, of the same network.",
         ),
         set_option,
-        click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Use this seed, not the spec's."),
+        click.option("--seed", type=SEED, metavar="N", help="Use this seed, not the spec's."),
         click.option(
             "--seeds",
             callback=seed_numbers,
             metavar="N|A,B,...",
             help="Run with N seeds, counted up from the spec's, or with those listed, and compare what they learn.",
         ),
-        click.option("--jobs", type=click.IntRange(1), help="How many of the seeds to run at a time; by default one."),
+        click.option("--jobs", type=click.IntRange(1), metavar="N", help="Seeds to run at a time; by default one."),
         click.option(
             "--log",
             "logs",
@@ -135,7 +135,7 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
             type=click.Choice(["csv", "tensorboard"]),
             help="Also write metrics.csv, or event files of TensorBoard, into the run folder. Can be repeated.",
         ),
-        click.option("--quiet", is_flag=True, help="No progress and no warnings; only the result, and errors."),
+        click.option("--quiet", is_flag=True, help="Print only the result and errors, no progress and no warnings."),
         json_option,
     )
     for option in reversed(options):
@@ -149,10 +149,10 @@ _OBJECTIVES: dict[str, Objective] = {"search": "laplace", "map": "map"}
 @click.command()
 @_search_options
 def search(**options: Any) -> None:
-    """Train a network, learn its layer types and draw the result.
+    """Train a network, learn the structure of its layers, and draw the result.
 
-    Ctrl-C ends a search; `symdsl search --resume RUN` goes on with it. `torchrun --nproc-per-node N -m symdsl search
-    SPEC` shares out the work among N processes or GPUs.
+    Ctrl-C ends a search; `symdsl search --resume RUN` continues it. `torchrun --nproc-per-node N -m symdsl search
+    SPEC` divides the work among N processes or GPUs.
     """
     _search("search", _Request(**options))
 
@@ -160,7 +160,7 @@ def search(**options: Any) -> None:
 @click.command()
 @_search_options
 def map(**options: Any) -> None:
-    """Train the same network without learning the priors: the baseline."""
+    """Train the network of a spec with fixed priors: the baseline that a search is compared with."""
     _search("map", _Request(**options))
 
 
@@ -221,12 +221,12 @@ def _search_seeds(command: str, request: _Request, spec: Spec | None) -> None:
         request.say_what_is_next(command, result.folder)
     if failed:
         way_on = request.resumption(command, result.folder)
-        fail(f"{len(failed)} of {len(result['seeds'])} seeds failed; when mended, go on with: {way_on}")
+        fail(f"{len(failed)} of {len(result['seeds'])} seeds failed; once that is fixed, continue with: {way_on}")
 
 
 @contextlib.contextmanager
 def _telling_the_way_on(watcher: Silent | Observers, command: str, request: _Request) -> Iterator[None]:
-    """Says how to go on with what was interrupted or failed, where it left a folder to go on with."""
+    """Prints the command that continues what was interrupted or failed, if there is a folder to continue in."""
     from symdsl.ranks import RankLostError
 
     try:
@@ -234,17 +234,17 @@ def _telling_the_way_on(watcher: Silent | Observers, command: str, request: _Req
     except RankLostError as error:
         if error.silent:
             sys.exit(FAILED)
-        way_on = "" if error.folder is None else f"; go on with: {request.resumption(command, error.folder)}"
+        way_on = "" if error.folder is None else f"; continue with: {request.resumption(command, error.folder)}"
         say_why(f"{error}{way_on}")
         sys.exit(FAILED)
     except KeyboardInterrupt:
         if watcher.folder is None:
             raise
-        watcher.on_note(f"interrupted; go on with: {request.resumption(command, watcher.folder)}")
+        watcher.on_note(f"interrupted; continue with: {request.resumption(command, watcher.folder)}")
         sys.exit(INTERRUPTED)
     except RunError:
         if watcher.folder is not None:
-            watcher.on_note(f"failed; when mended, go on with: {request.resumption(command, watcher.folder)}")
+            watcher.on_note(f"failed; once that is fixed, continue with: {request.resumption(command, watcher.folder)}")
         raise
 
 

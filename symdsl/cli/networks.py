@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from symdsl.cli.options import PATH, device_name, json_option, set_option, spec_argument
+from symdsl.cli.options import PATH, SEED, device_name, json_option, set_option, spec_argument
 from symdsl.cli.terminal import deliver, note, tell
 from symdsl.views import NETWORK_VIEWS, data_bytes, json_bytes
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--device", callback=device_name, metavar="DEVICE", help="Also time one batch there: auto, cpu or cuda[:n]."
 )
 def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, Override], device: str | None) -> None:
-    """Show what a network costs and what it is equivariant to, per layer and candidate."""
+    """Show shapes, parameters, costs and symmetry of every layer and candidate; nothing is trained."""
     loaded = load(spec, settings)
     _check_brought(loaded)
     measured = _probe(loaded, device) if device else {}
@@ -40,8 +40,8 @@ def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, O
 @click.command()
 @spec_argument
 @set_option
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), help="Draw at random with this seed, not the spec's.")
-@click.option("--examples", type=click.IntRange(1, 100), default=8, show_default=True, help="Pictures in a row.")
+@click.option("--seed", type=SEED, metavar="N", help="Use this seed for random draws, not the spec's.")
+@click.option("--examples", type=click.IntRange(1, 100), default=8, show_default=True, help="Pictures per row.")
 @click.option("--out", type=PATH, help="File of the pictures, a PNG; by default runs/SPEC/data.png.")
 @click.option("--open", "opened", is_flag=True, help="Open the pictures when they are written.")
 @json_option
@@ -54,9 +54,9 @@ def data(
     opened: bool,
     as_json: bool,
 ) -> None:
-    """Show what a network will see: counts, means, labels, and a sheet of pictures.
+    """Show the data that a network will see: counts, means, labels, and a sheet of pictures.
 
-    Everything is looked at after each step of the data statement, and drawn after the last.
+    Counts and means are shown after each step of the data statement, pictures after the last.
     """
     if out is not None and out.suffix.lower() != ".png":
         raise click.UsageError(f"`--out` (={out}) must be a PNG: name it `{out.with_suffix('.png')}`")

@@ -61,6 +61,7 @@ def seed_numbers(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 PATH = click.Path(path_type=Path, readable=False)
+SEED = click.IntRange(0)
 spec_argument = click.argument("spec", type=PATH)
 set_option = click.option(
     "--set",
@@ -68,8 +69,8 @@ set_option = click.option(
     multiple=True,
     metavar="K=V",
     callback=settings_by_key,
-    help="Say something else than the spec: width=8, data.root=DIR, search.epochs=20; profile=NAME sets a "
-    "profile of the spec first. Can be repeated.",
+    help="Override a value of the spec: width=8, data.root=DIR, search.epochs=20. profile=NAME applies a profile of "
+    "the spec first. Can be repeated.",
 )
 device_option = click.option(
     "--device",

@@ -48,7 +48,7 @@ def runs(folder: Path, as_json: bool) -> None:
 )
 @click.option("--open", "opened", is_flag=True, help="Open the page when it is written.")
 def report(runs: tuple[Path, ...], output: Path, opened: bool) -> None:
-    """Write one HTML page about a run, or about several side by side; it needs no network to be read.
+    """Write one HTML page about a run, or about several side by side; the page works offline.
 
     A RUN may be the folder of several seeds or of a sweep, which stands for all runs in it.
     """

@@ -55,7 +55,7 @@ def new(name: str) -> None:
 def check(specs: tuple[Path, ...], format: str, strict: bool, settings: Mapping[str, Override]) -> None:
     """Report what is wrong with specs, and where.
 
-    A library, a file of networks and `let`s for others to import, is checked as far as it goes on its own.
+    A library, a file that only defines what other specs import, is checked on its own.
     """
     from symdsl import spec
 
@@ -88,7 +88,7 @@ _REPORTS: dict[str, Callable[[Sequence[Diagnostic]], None]] = {
 def fmt(specs: tuple[Path, ...], check_only: bool, as_diff: bool) -> None:
     """Format specs in the canonical layout.
 
-    Comments and columns stay. `-` reads standard input and writes standard output.
+    Comments and aligned columns are kept. `-` reads standard input and writes standard output.
     """
     deliver: Callable[[Path, str, str], None] = _print_diff if as_diff else _print_name if check_only else _rewrite
     failed = False
@@ -158,7 +158,7 @@ def explain(code: str) -> None:
 
 @click.command()
 def lsp() -> None:
-    """Serve an editor, over standard input and output; see editors/vscode."""
+    """Run the language server for editors, over standard input and output; see editors/vscode."""
     try:
         from symdsl.editor.server import serve
     except ModuleNotFoundError as error:

@@ -90,7 +90,7 @@ class _Request:
         said = (self.specs, self.settings, self.seeds, self.objective, self.out)
         if self.resume is not None and any(one not in ((), {}, None) for one in said):
             raise click.UsageError(
-                "a sweep goes on as it was started: leave SPEC, `--set`, `--seeds`, `--objective` and `--out` out"
+                "a sweep continues as it was started: leave SPEC, `--set`, `--seeds`, `--objective` and `--out` out"
             )
 
     def resumption(self, folder: Path) -> str:
@@ -122,7 +122,7 @@ class _Request:
 @click.option(
     "--objective",
     type=click.Choice(list(_OBJECTIVES)),
-    help="Learn the priors (laplace, as does `search`), leave them (map), or run both; by default laplace.",
+    help="Learn the priors, as `search` does (laplace), keep them fixed (map), or run both; by default laplace.",
 )
 @click.option(
     "--on",
@@ -132,7 +132,7 @@ class _Request:
     help="Where to run: processes here, tasks of Ray, or jobs of Slurm.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(1), help="How many runs at a time; by default 1 here, and 64 on Ray or Slurm."
+    "--jobs", type=click.IntRange(1), metavar="N", help="Runs at a time; by default 1 here, and 64 on Ray or Slurm."
 )
 @click.option(
     "--resource",
@@ -140,18 +140,18 @@ class _Request:
     multiple=True,
     metavar="K=V",
     callback=resources_by_name,
-    help="What a run gets: cpus=4, gpus=1; on Ray the address=HOST:PORT of the cluster; on Slurm hours=24, "
+    help="Resources of each run: cpus=4, gpus=1; on Ray also address=HOST:PORT of the cluster; on Slurm hours=24, "
     "memory_gb=32, slurm_partition=NAME. Can be repeated.",
 )
 @device_option
 @click.option("--out", type=PATH, help="Folder of the sweep, new or empty; by default a new one under runs/sweeps/.")
-@click.option("--resume", type=PATH, metavar="DIR", help="Go on with the unfinished runs of this sweep, without SPEC.")
-@click.option("--quiet", is_flag=True, help="No progress and no warnings; only the table, and errors.")
+@click.option("--resume", type=PATH, metavar="DIR", help="Continue the unfinished runs of this sweep; needs no SPEC.")
+@click.option("--quiet", is_flag=True, help="Print only the table and errors, no progress and no warnings.")
 @json_option
 def sweep(**options: Any) -> None:
     """Run a grid of searches: every SPEC with every combination of settings and every seed, each in its own folder.
 
-    A run that fails is tried once more. All end up in one table, sweep.csv, and on one page, sweep.html.
+    A run that fails is tried once more. The results of all runs are in sweep.csv and on one page, sweep.html.
     """
     request = _Request(**options)
     request.check()
@@ -171,16 +171,17 @@ def sweep(**options: Any) -> None:
                 watch=watcher,
             )
         except KeyboardInterrupt:
-            _tell_the_way_on(watcher, request, "interrupted; go on with")
+            _tell_the_way_on(watcher, request, "interrupted; continue with")
             sys.exit(INTERRUPTED)
         except RunError:
-            _tell_the_way_on(watcher, request, "failed; when mended, go on with")
+            _tell_the_way_on(watcher, request, "failed; once that is fixed, continue with")
             raise
     deliver(run_view(folder.path, "json" if request.as_json else "table"), "table", None)
     _tell_files(folder.path, request)
     left = len(folder.runs) - len(folder.finished())
     if left:
-        fail(f"{left} of {len(folder.runs)} runs failed; when mended, go on with: {request.resumption(folder.path)}")
+        way_on = request.resumption(folder.path)
+        fail(f"{left} of {len(folder.runs)} runs failed; once that is fixed, continue with: {way_on}")
 
 
 def _grid(request: _Request) -> Any:

@@ -79,7 +79,7 @@ class Preparation:
         wanted = self.data.channels, self.data.height, self.data.width
         if tuple(prepared.shape[1:]) != wanted:
             given, read = ("x".join(map(str, shape)) for shape in (x.shape[1:], wanted))
-            raise RunError(f"it is {given}, of which the network cannot make the {read} that it reads: resize it")
+            raise RunError(f"it is {given}, but the network reads {read}: resize it")
 
 
 def read_inputs(paths: Iterable[Path], prepare: Preparation) -> tuple[list[str], Tensor]:

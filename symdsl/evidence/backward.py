@@ -175,4 +175,4 @@ def _batches(examples: int, batch: int) -> list[int]:
 def _check_complete(net: Network, uses: Mapping[str, Use]) -> None:
     for key, parameter in net.tensors().items():
         if parameter.requires_grad and key not in uses:
-            raise TypeError(f"the use of `{key}` was not recorded, so that it would have no curvature")
+            raise TypeError(f"the use of `{key}` was not recorded in the forward pass, so its curvature is unknown")

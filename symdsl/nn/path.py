@@ -21,8 +21,8 @@ class Path(nn.Module, ABC):
     Attributes:
         samples: whether the path produces the fine grid that polyphase sampling thins out. A path that does not
             maps straight to the coarse grid.
-        linear_in: names of the parameter tensors that a factor on is a factor on the output, each by itself; the one on
-            the output side comes first. A path that names none has no symmetric start.
+        linear_in: names of the parameter tensors in which the output is linear, each by itself; the one on the output
+            side comes first. A path that names none has no symmetric start.
         weight_uses: how every parameter tensor is used, a `symdsl.evidence.WeightUse` by its name; lowering sets what
             the record of the kind names.
     """
@@ -42,7 +42,7 @@ class Path(nn.Module, ABC):
 
     def fine(self, x: Tensor) -> Tensor:
         """Return the map at stride 1, on the grid of `x`; only for paths that sample."""
-        raise TypeError(f"{type(self).__name__} maps straight to the coarse grid")
+        raise TypeError(f"{type(self).__name__} does not sample, so it has no map at stride 1")
 
     def expect_mean(self, mean: float) -> None:
         """Rescale the initial weights for inputs of a mean, at unit second moment, so that outputs keep their scale.

@@ -79,4 +79,4 @@ def _notes(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         if run["reason"]:
             yield f"{run['folder']}: {run['reason'].removeprefix(run['folder']).lstrip('/')}"
     if any(run["resumable"] for run in runs):
-        yield "`symdsl search --resume RUN` goes on with a run that is resumable."
+        yield "`symdsl search --resume RUN` continues a run that is resumable."

@@ -44,7 +44,7 @@ def rows(layer: Layer, result: Mapping[str, Any] | None) -> tuple[Row, ...]:
         return tuple(_row(candidate, share=None, chosen=only, kept=True) for candidate in layer.candidates)
     found = next((entry for entry in result["layers"] if entry["name"] == layer.name), None)
     if found is None:
-        raise ValueError(f"the result has no layer `{layer.name}`: it is not of this network")
+        raise ValueError(f"the result has no layer `{layer.name}`: it belongs to another network")
     shares = {entry.get("name", entry["kind"]): entry["relative"] for entry in found["candidates"]}
     names = [candidate.name for candidate in layer.candidates]
     if set(shares) != set(names):

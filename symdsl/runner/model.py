@@ -128,7 +128,7 @@ def _read(path: Path) -> tuple[Mapping[str, Any], dict[str, Tensor]]:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get(_ENTRY, "null"))
             if not isinstance(header, dict) or header.get("schema") != SCHEMA:
-                raise RunError(f"{path}: another version wrote it; only its own can load it")
+                raise RunError(f"{path}: was written by another version of symdsl, which alone can load it")
             return header, {key: file.get_tensor(key) for key in header["shapes"]}
     except (OSError, SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: does not hold the weights of this network: {error}") from error

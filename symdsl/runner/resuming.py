@@ -19,7 +19,7 @@ from symdsl.spec import Spec, parse
 
 
 def spec_to_resume(run: RunFolder, given: Spec | None) -> Spec:
-    """Return the spec that a run goes on with: its own, which one that is given must be.
+    """Return the spec that a run continues with: its own, which a given one must equal.
 
     Where the run's copy is damaged or missing, the spec it was started from takes its place.
 
@@ -35,7 +35,7 @@ def spec_to_resume(run: RunFolder, given: Spec | None) -> Spec:
     if given is None:
         return parse(text, source=str(run.path / SPEC))
     if given.text() != text:
-        way_on = f"`--resume {run.path}` without a spec goes on with its own, {run.new_run_advice()}"
+        way_on = f"`--resume {run.path}` without a spec continues with its own, {run.new_run_advice()}"
         raise RunError(f"{run.path}: was started from another spec; {way_on}")
     return given
 
@@ -47,7 +47,7 @@ def losses(run: RunFolder, epoch: int) -> list[str]:
     if run.status == "finished":
         lines.append("the run was finished; its result is written again")
     if run.lacks_newest_checkpoint():
-        lines.append(f"the newest checkpoint is damaged; going on from the one before, after epoch {epoch}")
+        lines.append(f"the newest checkpoint is damaged; continuing from the one before, after epoch {epoch}")
     if lost := run.lost_metrics(epoch):
         lines.append(f"metrics.jsonl has lost the metrics of {_epochs(lost)}")
     return lines

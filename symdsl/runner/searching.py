@@ -104,7 +104,7 @@ def search(
         spec: what to learn; a run that is resumed knows its own.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         out: folder of a new run; `runs/<spec>/<time>-<hash>` when left out.
-        resume: folder of an unfinished run to go on with instead, of the same spec if one is given. Of a finished one,
+        resume: folder of an unfinished run to continue instead, of the same spec if one is given. Of a finished one,
             what was lost or damaged since is written again.
         seed: replaces the spec's own.
         objective: `laplace` learns the priors; `map` leaves them, the baseline.
@@ -123,7 +123,7 @@ def search(
     if objective not in ("laplace", "map"):
         raise ValueError(f'`objective` (="{objective}") must be "laplace" or "map"')
     if resume is not None and (out is not None or weights_from is not None):
-        raise ValueError("`resume` goes on with a run as it is: leave `out` and `weights_from` out")
+        raise ValueError("`resume` continues a run unchanged: leave `out` and `weights_from` out")
     if spec is None and (resume is None or seed is not None):
         raise ValueError("`spec` can be left out only to resume a run with its own seed")
     if spec is not None and seed is not None:
@@ -334,7 +334,7 @@ class _Run:
         epoch = self.trainer.epoch
         if epoch == max(_PATIENCE, self.spec.facts.search.epochs // 10) and fit < _GUESSING:
             cause = diagnosis(self.trainer, self._losses)
-            self.callbacks.on_note(f"after {epoch} epochs the network does no better than guess: {cause}")
+            self.callbacks.on_note(f"after {epoch} epochs the network does no better than guessing: {cause}")
 
     def _figures(self, metrics: EpochMetrics) -> dict[str, Any]:
         """Metrics of an epoch: R² in place of the accuracy for a regression, whose `nll` is in the targets' units."""
@@ -351,7 +351,7 @@ class _Run:
         self._take_up(*ranks.from_first(self.folder.load_checkpoint))
         self.retried = True
         self.trainer.step_size /= 2
-        self.callbacks.on_note(f"{error}; going on from epoch {self.trainer.epoch} at half the learning rate")
+        self.callbacks.on_note(f"{error}; continuing from epoch {self.trainer.epoch} at half the learning rate")
 
     @contextlib.contextmanager
     def _timed(self, phase: str) -> Iterator[None]:

@@ -67,14 +67,14 @@ def search_seeds(
 ) -> SeedsResult:
     """Run a search with several seeds, each in a run folder of its own below one folder.
 
-    A seed that fails is tried once more, then taken down, and the others go on.
+    A seed that fails is tried once more, then recorded; the others continue.
 
     Args:
         spec: what to learn; a search that is resumed knows its own.
         seeds: the seeds, or how many, counted up from the spec's own; by default five, or those of a folder to resume.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         out: the folder, new or empty; `runs/<spec>/<time>-<hash>-seeds` when left out.
-        resume: the folder of an earlier such search, to go on with what is not finished, and with seeds it lacks.
+        resume: the folder of an earlier such search, to continue what is not finished, and run seeds it lacks.
         objective: `laplace` learns the priors; `map` leaves them, the baseline.
         jobs: how many seeds at a time; more than one run in processes of their own.
         watch: shows how all seeds go.

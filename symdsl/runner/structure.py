@@ -244,8 +244,8 @@ class Structure:
         for path in paths:
             self.trainer.prune(last, path)
         self.note(
-            f"{block.join} (layers {', '.join(block.layers)}) leaves in epoch {self.trainer.epoch + 1}: "
-            f"the evidence is {gains[block.join]:.2g} nats higher without"
+            f"{block.join} (layers {', '.join(block.layers)}) is removed in epoch {self.trainer.epoch + 1}: "
+            f"the evidence is {gains[block.join]:.2g} nats higher without it"
         )
         return [f"{last}.{path}" for path in paths]
 
@@ -286,7 +286,7 @@ class Structure:
             self._overfull = True
             self.note(
                 f"{effective:,.0f} effective parameters are more than {observed:,} observed numbers can determine: the "
-                "noise is held at the variance of the targets at most; a smaller network or more examples would help"
+                "noise stays at most the variance of the targets; a smaller network or more examples would help"
             )
         squared_error, most = 2 * laplace.loss, max(self.trainer.target_variance, SMALLEST_NOISE)
         fixed_point = squared_error / (observed - effective) if effective < observed else most

@@ -113,12 +113,12 @@ def sweep(
 ) -> SweepFolder:
     """Run a grid of searches, each in a run folder of its own below one folder, and write one table of them.
 
-    A run that fails is tried once more, then taken down, and the others go on.
+    A run that fails is tried once more, then recorded; the others continue.
 
     Args:
         wanted: what to run; a sweep that is resumed knows its own.
         out: the folder, new or empty; `runs/sweeps/<time>` when left out.
-        resume: the folder of an earlier sweep, to go on with what is not finished.
+        resume: the folder of an earlier sweep, to continue what is not finished.
         on: where the runs are computed.
         jobs: how many at a time; on this machine one, elsewhere 64 unless told.
         resources: what a run gets there, see `symdsl.runner.engines`.

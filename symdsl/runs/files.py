@@ -114,7 +114,8 @@ def read_json(path: Path) -> dict[str, Any]:
     if document is None:
         raise RunError(f"{path}: damaged, it is not a JSON object")
     if document.get("schema") != SCHEMA:
-        raise RunError(f"{path}: `schema` (={document.get('schema')!r}) must be {SCHEMA}; another version wrote it")
+        found = document.get("schema")
+        raise RunError(f"{path}: `schema` (={found!r}) must be {SCHEMA}; it was written by another version of symdsl")
     return document
 
 

@@ -22,7 +22,7 @@ class Listed:
     Attributes:
         folder: its folder.
         status: how far it has come; `damaged` where its files cannot be read.
-        resumable: whether `--resume` goes on with it.
+        resumable: whether `--resume` can continue it.
         reason: why it failed, or what is damaged.
         spec: name of its spec.
         objective: `laplace` or `map`.

@@ -84,7 +84,9 @@ class SeedsFolder(SeveralFolder[Seed]):
         """
         folder = cls.view(path)
         if folder.read_spec() != text:
-            raise RunError(f"{path}: was started from another spec; `--resume {path}` without one goes on with its own")
+            raise RunError(
+                f"{path}: was started from another spec; `--resume {path}` without one continues with its own"
+            )
         if folder._head["objective"] != objective:
             command = {"laplace": "search", "map": "map"}[folder._head["objective"]]
             raise RunError(f"{path}: was started with `symdsl {command}`; resume it with that")

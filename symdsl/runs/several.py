@@ -106,7 +106,7 @@ class SeveralFolder(ABC, Generic[Kept]):
             path.mkdir(parents=True, exist_ok=True)
             held = sorted(name for name in os.listdir(path) if name != LOCK)
         if cls.LIST in held:
-            raise RunError(f"{path}: holds {cls.CALLED}; `--resume {path}` goes on with them")
+            raise RunError(f"{path}: holds {cls.CALLED}; `--resume {path}` continues them")
         if held:
             raise RunError(f"{path}: is not empty (it holds {held[0]}); give a folder that is new or empty")
         return locked(path)

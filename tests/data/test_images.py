@@ -158,11 +158,11 @@ def test_a_misspelt_folder_gets_a_suggestion(tmp_path: Path) -> None:
     ("files", "message"),
     [
         ([], r"cannot read the folder `.*/train` \(No such file or directory\); images lie in `train/CLASS/`"),
-        (["train/x.png", "test/x.png"], "`.*/train` holds no folder of a class"),
+        (["train/x.png", "test/x.png"], "`.*/train` has no folders of classes"),
         (["train/a/x.png", "test/a/x.png"], "`.*/train` holds a single class, `a`"),
         (["train/a/x.png", "train/b/x.png"], "cannot read the folder `.*/test`"),
         (["train/a/x.png", "train/b/x.gif", "test/a/x.png"], "`.*/train/b` holds no PNG or JPEG image"),
-        (["train/a/x.png", "train/b/x.png", "test/c/x.png"], "`.*/test/c` is no class of the training images"),
+        (["train/a/x.png", "train/b/x.png", "test/c/x.png"], "`.*/test/c` is a class that `.*/train` does not have"),
     ],
 )
 def test_a_folder_laid_out_otherwise_is_explained(tmp_path: Path, files: list[str], message: str) -> None:

@@ -87,7 +87,7 @@ def test_the_factored_path_is_the_full_one_with_a_factored_weight(read, written,
 
 
 def test_a_path_without_a_fine_grid_says_so():
-    with pytest.raises(TypeError, match="FullyConnected maps straight to the coarse grid"):
+    with pytest.raises(TypeError, match="FullyConnected does not sample"):
         PATHS["FC"](0, 1.0).fine(torch.zeros(1, 8, 4, 4))
 
 

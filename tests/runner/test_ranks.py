@@ -136,10 +136,8 @@ def test_a_killed_rank_ends_the_run_with_one_line_and_one_process_goes_on(tiny):
         os.kill(running[1].pid, signal.SIGKILL)
         (status, said, complaint), second = ends(running)
     assert (status, said, second[0]) == (3, "", -signal.SIGKILL)
-    line = (
-        "error: another of the 2 ranks has ended or is not reached; go on with: symdsl search --device cpu --resume two"
-    )
-    assert complaint == f"{line}\n"
+    way_on = "symdsl search --device cpu --resume two"
+    assert complaint == f"error: another of the 2 ranks has ended or cannot be reached; continue with: {way_on}\n"
     run = RunFolder.view(tiny / "two")
     assert run.resumable
     done = run.load_checkpoint()[0]["epoch"]

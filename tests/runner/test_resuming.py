@@ -108,7 +108,7 @@ def test_a_missing_spec_is_said_to_be_missing(small, broken):
 
 
 def test_another_spec_is_told_both_ways_on(small, broken):
-    ways = r"`--resume .*run` without a spec goes on with its own, `symdsl search SPEC --from .*run` starts a new run"
+    ways = r"`--resume .*run` without a spec continues with its own, `symdsl search SPEC --from .*run` starts a new run"
     with pytest.raises(RunError, match=f"run: was started from another spec; {ways}"):
         runner.search(small(search__epochs=9), device="cpu", resume=broken)
 
@@ -137,7 +137,7 @@ def test_lost_metrics_are_told(small, broken):
 
 def test_a_checkpoint_that_is_damaged_is_told(small, broken, tmp_path):
     flip(broken / "checkpoint.safetensors")
-    assert resumed(broken) == ["the newest checkpoint is damaged; going on from the one before, after epoch 2"]
+    assert resumed(broken) == ["the newest checkpoint is damaged; continuing from the one before, after epoch 2"]
     runner.search(small(), device="cpu", out=tmp_path / "whole")
     assert timeless(broken) == timeless(tmp_path / "whole")
 

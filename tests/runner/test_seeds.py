@@ -218,7 +218,7 @@ def test_seeds_that_make_no_sense(quick, tmp_path, given, message):
 
 def test_a_folder_is_used_for_one_search_only(small, quick, tmp_path):
     with SeedsFolder.create(tmp_path / "all", quick.name, quick.text(), "laplace", [1]):
-        with pytest.raises(RunError, match=r"holds runs of several seeds; `--resume .*` goes on with them"):
+        with pytest.raises(RunError, match=r"holds runs of several seeds; `--resume .*` continues them"):
             search_seeds(quick, [1], out=tmp_path / "all")
         with pytest.raises(RunError, match="in use by a live run"):
             search_seeds(quick, resume=tmp_path / "all")
@@ -226,7 +226,7 @@ def test_a_folder_is_used_for_one_search_only(small, quick, tmp_path):
         search_seeds(quick, resume=tmp_path / "all", objective="map")
     another = small(search__epochs=7)
     with pytest.raises(
-        RunError, match=r"was started from another spec; `--resume .*all` without one goes on with its own"
+        RunError, match=r"was started from another spec; `--resume .*all` without one continues with its own"
     ):
         search_seeds(another, resume=tmp_path / "all")
     with pytest.raises(ValueError, match="`spec` can be left out only to resume"):

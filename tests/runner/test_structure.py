@@ -120,7 +120,7 @@ def test_a_block_leaves_that_the_evidence_is_higher_without_and_no_other():
     one = relying(notes)
     found = [one.evidence_step()[1] for _ in range(2 * _BLOCK_PATIENCE)]
     assert found == [[]] * (_BLOCK_PATIENCE - 1) + [["l3.F-FC", "l3.CONV"]] + [[]] * _BLOCK_PATIENCE
-    assert notes[0].startswith("residual (layers l2, l3) leaves in epoch 1: the evidence is ")
+    assert notes[0].startswith("residual (layers l2, l3) is removed in epoch 1: the evidence is ")
 
 
 def test_one_block_leaves_at_a_time_and_none_whose_priors_are_fixed():
