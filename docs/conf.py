@@ -66,6 +66,7 @@ BROUGHT = {
 
 _LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)")
 _DESCRIBED = re.compile(r"^\.\. auto\w+:: (\S+)$", re.MULTILINE)
+_SPACELESS = re.compile(r"(<mi>log</mi>)(?=<mi>)")
 _METHODS = (FunctionType, property, classmethod, staticmethod)
 _LOG = logging.getLogger(__name__)
 
@@ -166,5 +167,6 @@ def _draw(writer: HTML5Translator, node: nodes.math | nodes.math_block, display:
         raise SkipNode from error
     if "\\" in markup:
         _LOG.warning("no formula: %s: a command is unknown", node.astext(), location=node)
-    writer.body.append(markup)
+    formula = _SPACELESS.sub(r'\1<mspace width="0.17em"/>', markup)
+    writer.body.append(formula if display == "inline" else f'<div class="formula">{formula}</div>')
     raise SkipNode

@@ -96,6 +96,56 @@ def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spe
     return _checked(program, Path(path).stem, overrides, collector)
 
 
+def parse(
+    text: str, overrides: Mapping[str, object] | None = None, source: str = "<text>", path: Path | None = None
+) -> Spec:
+    """Check a spec given as text.
+
+    Args:
+        text: the spec.
+        overrides: as for `load`.
+        source: its name in diagnostics.
+        path: the file it could be, so that it can import from that folder; without one it cannot import.
+
+    Raises:
+        SpecError: carrying every diagnostic.
+    """
+    collector = Collector()
+    return _checked(inline(text, source, path, collector), "", overrides, collector)
+
+
+def _checked(
+    program: ast.Program | None, name: str, overrides: Mapping[str, object] | None, collector: Collector
+) -> Spec:
+    if program is None:
+        collector.raise_errors()
+    assert program is not None, "without a tree there is an error"
+    given, profiles = _given(overrides), profiles_of(program, collector)
+    check_keys(program, profiles.values(), collector)
+    applied, facts = _analysed(program, choose(program, profiles, given, collector), name, given, collector)
+    collector.raise_errors()
+    assert facts is not None, "without facts there is an error"
+    return Spec(facts.name, facts, collector.diagnostics, applied.result, applied.profile)
+
+
+def _given(overrides: Mapping[str, object] | None) -> list[Override]:
+    return [Override.of(key, value, number) for number, (key, value) in enumerate((overrides or {}).items(), start=1)]
+
+
+def _analysed(
+    program: ast.Program,
+    profile: ast.Profile | None,
+    name: str,
+    overrides: Sequence[Override],
+    collector: Collector,
+    spent: Counter[str] | None = None,
+) -> tuple[Applied, Facts | None]:
+    """A spec with a profile and overrides, and the facts; whatever is wrong with it names the profile too."""
+    applied = apply(program, profile, overrides, collector)
+    noting = collector if profile is None else collector.noting(profile.name.span, "with this profile")
+    return applied, analyse(applied.program, name, noting, applied.used, spent)
+
+
 def load_data(path: str | Path, overrides: Mapping[str, object] | None = None) -> Data:
     """Read a spec file, and return the facts about its data; its network is not checked.
 
@@ -165,53 +215,3 @@ def _check_whole(program: ast.Program, name: str, overrides: Sequence[Override],
     for profile in () if any(one.key == KEY for one in overrides) else profiles.values():
         if not exhausted(spent):
             _analysed(program, profile, name, overrides, collector, spent)
-
-
-def _analysed(
-    program: ast.Program,
-    profile: ast.Profile | None,
-    name: str,
-    overrides: Sequence[Override],
-    collector: Collector,
-    spent: Counter[str] | None = None,
-) -> tuple[Applied, Facts | None]:
-    """A spec with a profile and overrides, and the facts; whatever is wrong with it names the profile too."""
-    applied = apply(program, profile, overrides, collector)
-    noting = collector if profile is None else collector.noting(profile.name.span, "with this profile")
-    return applied, analyse(applied.program, name, noting, applied.used, spent)
-
-
-def parse(
-    text: str, overrides: Mapping[str, object] | None = None, source: str = "<text>", path: Path | None = None
-) -> Spec:
-    """Check a spec given as text.
-
-    Args:
-        text: the spec.
-        overrides: as for `load`.
-        source: its name in diagnostics.
-        path: the file it could be, so that it can import from that folder; without one it cannot import.
-
-    Raises:
-        SpecError: carrying every diagnostic.
-    """
-    collector = Collector()
-    return _checked(inline(text, source, path, collector), "", overrides, collector)
-
-
-def _checked(
-    program: ast.Program | None, name: str, overrides: Mapping[str, object] | None, collector: Collector
-) -> Spec:
-    if program is None:
-        collector.raise_errors()
-    assert program is not None, "without a tree there is an error"
-    given, profiles = _given(overrides), profiles_of(program, collector)
-    check_keys(program, profiles.values(), collector)
-    applied, facts = _analysed(program, choose(program, profiles, given, collector), name, given, collector)
-    collector.raise_errors()
-    assert facts is not None, "without facts there is an error"
-    return Spec(facts.name, facts, collector.diagnostics, applied.result, applied.profile)
-
-
-def _given(overrides: Mapping[str, object] | None) -> list[Override]:
-    return [Override.of(key, value, number) for number, (key, value) in enumerate((overrides or {}).items(), start=1)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import pydoc
 import re
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,14 @@ def test_how_it_works_is_how_it_works(tmp_path: Path, monkeypatch: pytest.Monkey
         assert found.failed == 0
         attempted, names = attempted + found.attempted, test.globs
     assert attempted > 15
+
+
+def test_the_stages_of_how_it_works_are_modules_or_functions() -> None:
+    text = (ROOT / "docs" / "how-it-works.md").read_text(encoding="utf-8")
+    packages = "language|analysis|graph|lowering|evidence|runner|render"
+    stages = re.findall(rf"`((?:{packages})(?:\.\w+)*)`", text)
+    assert len(stages) > 8
+    assert [name for name in stages if pydoc.locate(f"symdsl.{name}") is None] == []
 
 
 def test_every_page_is_in_a_table_of_contents() -> None:

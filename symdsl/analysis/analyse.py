@@ -65,34 +65,6 @@ def analyse(
     return Facts(name or found.title, data.data, network, search)
 
 
-def data_facts(program: ast.Program, collector: Collector) -> Data | None:
-    """Return the facts about the data alone, or nothing if they have an error, which is reported."""
-    _, _, dataset = _begun(program, collector, Counter())
-    found = dataset.facts()
-    return None if found is None else found.data
-
-
-@attrs.frozen
-class Findings:
-    """The facts about a program that may contain errors, as far as they can be determined.
-
-    Attributes:
-        nodes: the items of its network whose shapes are known.
-        scope: what names stand for outside of networks.
-        data: the facts about the data, unless something is wrong with them.
-    """
-
-    nodes: tuple[Node, ...]
-    scope: Scope
-    data: DataFacts | None
-
-
-def explore(program: ast.Program) -> Findings:
-    """Return whatever can be determined about a program that may contain errors; `analyse` reports them."""
-    found = _examine(program, Collector(), Counter())
-    return Findings(found.nodes(), found.scope, found.data)
-
-
 @attrs.frozen
 class _Examined:
     """What the passes found, before anything is checked across them."""
@@ -110,6 +82,18 @@ class _Examined:
         return tuple(_finished(draft, self.rules) for draft in self.walked.drafts)
 
 
+def _examine(program: ast.Program, collector: Collector, spent: Counter[str]) -> _Examined:
+    """Take the passes in order: names, `let`s, data, shapes, priors, search."""
+    definitions, scope, dataset = _begun(program, collector, spent)
+    data = dataset.facts()
+    blocks = Blocks(definitions.blocks, hidden("block", definitions.gaps))
+    walked, title = _network(definitions, blocks, scope, data)
+    check_templates(_idle(definitions, blocks), blocks, scope)
+    rules = read_rules(definitions.priors, scope)
+    search = analyse_search(definitions.search, program.span, scope)
+    return _Examined(definitions, scope, data, walked, title, rules, search)
+
+
 def _begun(program: ast.Program, collector: Collector, spent: Counter[str]) -> tuple[Definitions, Scope, _Dataset]:
     """What is defined, what names stand for outside of networks, and the data, which wait to be asked for."""
     definitions = define(program, collector)
@@ -124,17 +108,6 @@ def _begun(program: ast.Program, collector: Collector, spent: Counter[str]) -> t
     )
     settle_lets(dataset.scope, definitions.data)
     return definitions, dataset.scope, dataset
-
-
-def _examine(program: ast.Program, collector: Collector, spent: Counter[str]) -> _Examined:
-    definitions, scope, dataset = _begun(program, collector, spent)
-    data = dataset.facts()
-    blocks = Blocks(definitions.blocks, hidden("block", definitions.gaps))
-    walked, title = _network(definitions, blocks, scope, data)
-    check_templates(_idle(definitions, blocks), blocks, scope)
-    rules = read_rules(definitions.priors, scope)
-    search = analyse_search(definitions.search, program.span, scope)
-    return _Examined(definitions, scope, data, walked, title, rules, search)
 
 
 @attrs.define
@@ -170,9 +143,6 @@ class _Dataset:
         return Located(found.data.channels, found.data.source.span) if found else None
 
 
-# ---------------------------------------------------------------- networks
-
-
 def _network(definitions: Definitions, blocks: Blocks, scope: Scope, found: DataFacts | None) -> tuple[Walk, str]:
     node = definitions.network
     if node is None:
@@ -197,9 +167,6 @@ def _idle(definitions: Definitions, blocks: Blocks) -> list[ast.Network | ast.Bl
     called = node.template.name.text if isinstance(node, ast.Instance) else None
     networks = [one for name, one in definitions.templates.items() if one.parameters and name != called]
     return [*networks, *(one for name, one in blocks.known.items() if name not in blocks.used)]
-
-
-# ---------------------------------------------------------------- drafts to facts
 
 
 def _finished(draft: Draft, rules: Rules) -> Node:
@@ -239,3 +206,31 @@ def _candidate(
         multiply_adds=draft.kind.multiply_adds(site, draft.arguments),
         span=draft.span,
     )
+
+
+def data_facts(program: ast.Program, collector: Collector) -> Data | None:
+    """Return the facts about the data alone, or nothing if they have an error, which is reported."""
+    _, _, dataset = _begun(program, collector, Counter())
+    found = dataset.facts()
+    return None if found is None else found.data
+
+
+@attrs.frozen
+class Findings:
+    """The facts about a program that may contain errors, as far as they can be determined.
+
+    Attributes:
+        nodes: the items of its network whose shapes are known.
+        scope: what names stand for outside of networks.
+        data: the facts about the data, unless something is wrong with them.
+    """
+
+    nodes: tuple[Node, ...]
+    scope: Scope
+    data: DataFacts | None
+
+
+def explore(program: ast.Program) -> Findings:
+    """Return whatever can be determined about a program that may contain errors; `analyse` reports them."""
+    found = _examine(program, Collector(), Counter())
+    return Findings(found.nodes(), found.scope, found.data)

@@ -361,14 +361,14 @@ _STANDARDIZE = Signature(
             "`images` by channel, or the `targets` of a regression; figures are given in the targets' own units",
         ),
     ),
-    "mean 0 and variance 1 over the training examples; what a run is evaluated on is standardized as they were",
+    "mean 0 and variance 1 over the training examples; test data and new inputs use the same statistics",
 )
 _PIXELS = Parameter("pixels", Whole(0, _LARGEST_SIDE), about="farthest in either direction")
 _LOGARITHM = Parameter("logarithm", Real(0, 2), about="largest logarithm of the factor, or of one over it")
 _SHUFFLE = Signature(
     "shuffle",
-    (Parameter("alike", Switch(), True, "whether in all images alike, or in each in a way of its own"),),
-    "moves every pixel elsewhere: what was near is not",
+    (Parameter("alike", Switch(), True, "whether all images are shuffled alike, or each differently"),),
+    "moves every pixel to another place, so that neighbours are lost",
 )
 _SUBSET = Signature(
     "subset",

@@ -46,7 +46,7 @@ _LAPLACE = Signature(
             "approximation",
             _APPROXIMATION,
             None,
-            "of the curvature; left out: `joint` while all examples fit into its rows, `kfac` beyond",
+            "of the curvature; left out: `joint` up to 16,384 training examples, `kfac` beyond",
         ),
         Parameter("fisher", _FISHER, "mc", "how `kfac` takes the expectation over labels"),
     ),
@@ -80,8 +80,8 @@ _ORBIT = Variant(
 _LOGIT = Signature(
     "logit",
     (
-        Parameter("group", _ORBIT, about="whose orbit"),
-        Parameter("weight", Real(0, 1e9), 1.0, "of the term beside the likelihood"),
+        Parameter("group", _ORBIT, about="the group"),
+        Parameter("weight", Real(0, 1e9), 1.0, "factor on the regulariser"),
     ),
     "half the squared distance of the logits of an example from those of its orbit",
 )
@@ -94,8 +94,8 @@ SEARCH = Signature(
             "start",
             Choice(("relaxed", "symmetric")),
             None,
-            "how candidates start that break what another one keeps: `relaxed`, at a tenth of their scale, or "
-            "`symmetric`, with their output side at zero; left out: `symmetric` from 16,385 training examples on",
+            "how a candidate starts that breaks a symmetry which another keeps: `relaxed`, at a tenth of its scale, or "
+            "`symmetric`, with its output side at zero; left out: `symmetric` from 16,385 training examples on",
         ),
         Parameter("epochs", Whole(1, _LARGEST), 60, "passes over the training data"),
         Parameter("burnin", Whole(0, _LARGEST), 0, "epochs before the first evidence step"),
@@ -120,7 +120,7 @@ SEARCH = Signature(
             "invariance",
             Variant((_LOGIT,)),
             None,
-            "what training is regularised by, on its batches only; left out: nothing",
+            "a regulariser of training, on its batches only; left out: none",
         ),
         Parameter("batch", Whole(1, _LARGEST), 128, "training examples per training step"),
         Parameter("seed", Whole(0, 2**63 - 1), 711, "of initial weights, order of examples, and drawn labels"),

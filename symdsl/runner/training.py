@@ -60,7 +60,7 @@ class Trainer:
     Several ranks share out the examples of every batch, and hold the same weights.
 
     Nothing here depends on when it is called: batches and their augmentation come from the seed and the epoch, so that
-    a state restored at an epoch goes on exactly as the uninterrupted search would.
+    a state restored at an epoch continues exactly as the uninterrupted search would.
 
     Args:
         net: the network, on its device.

@@ -168,4 +168,4 @@ def _within(lifted: Group) -> str:
 
 _LIFTED = tuple(name for name in GROUPS if name != TRIVIAL)
 FACTOR = Parameter("factor", Choice(tuple(_FACTORS)), "full", "how the filter depends on the group")
-GROUP = Parameter("group", Choice(_LIFTED), None, "a group within that of the map, which need not be said")
+GROUP = Parameter("group", Choice(_LIFTED), None, "a subgroup of the map's group; left out: the map's group")
