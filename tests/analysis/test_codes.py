@@ -48,7 +48,7 @@ def test_every_code_in_the_sources_is_documented_and_the_other_way_round() -> No
 
 def test_an_explanation_has_title_paragraph_and_examples() -> None:
     text = explanation("e203")
-    assert text.startswith("E203: a group kind on a map of another group\n\n`GCONV` moves")
+    assert text.startswith("E203: a group kind on a map of another group\n\nA group convolution acts on")
     assert "Wrong:\n\n    input image(1, 8, 8)\n" in text
     assert "Right:\n\n    input image(1, 8, 8)\n    lift p4\n" in text
 
