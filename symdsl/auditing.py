@@ -44,7 +44,7 @@ class Element:
 
 @attrs.frozen
 class LayerAudit:
-    """A layer.
+    """How far a layer is from equivariant.
 
     Attributes:
         name: of the layer or module.
@@ -58,12 +58,12 @@ class LayerAudit:
 
 @attrs.frozen
 class Audit:
-    """How invariant a network is.
+    """The result of an audit: how invariant a network is.
 
     Attributes:
         group: as asked for.
         elements: names of its elements, the identity first.
-        examples: how many were looked at.
+        examples: the number of examples measured.
         accuracies: by element, fractions of 1.
         accuracy: their mean.
         worst_accuracy: their least.
@@ -154,13 +154,14 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     """Measure how invariant a classifier is to a group.
 
     Args:
-        module: any torch module, `[n, C, h, w] -> [n, class]` logits; it is looked at in evaluation mode, where it is.
+        module: any torch module, `[n, C, h, w] -> [n, class]` logits; put in evaluation mode for the
+            measurement.
         data: examples, or their images and labels, as the module reads them.
         group: `p4` (quarter turns), `p4m` (with flips), `translations`, or `rotations(n)`, bilinear unless n is 2 or 4.
 
     Raises:
-        ValueError: there is no such group, or it does not fit the images.
-        RunError: the targets are not classes.
+        ValueError: if there is no such group, or it does not fit the images.
+        RunError: if the targets are not classes.
     """
     x, y = (data.x, data.y) if isinstance(data, Examples) else data
     if y.is_floating_point() or y.ndim != 1:

@@ -107,7 +107,7 @@ class Diagnostic:
 
 
 class SpecError(Exception):
-    """A spec has errors; `diagnostics` lists them.
+    """Raised when a spec has errors; `diagnostics` lists them.
 
     Attributes:
         diagnostics: everything that was found, errors and warnings, in the order of the text.
@@ -128,11 +128,11 @@ class SpecError(Exception):
 
 
 class NumericalError(Exception):
-    """A loss, gradient or eigenvalue is not finite, or cannot be used for another reason."""
+    """Raised when a loss, gradient or eigenvalue is not finite, or cannot be used for another reason."""
 
 
 class RunError(Exception):
-    """A run cannot start or continue; the message is one line that says what is wrong, where, and what to do."""
+    """Raised when a run cannot start or continue; the message says in one line what is wrong, where, and what to do."""
 
 
 class Collector:

@@ -81,7 +81,7 @@ def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network
         A module `[example, channel, row, column] -> [example, output]`.
 
     Raises:
-        RunError: the path of an installed package cannot be imported, or has a parameter without curvature.
+        RunError: if the kind of an installed package cannot be imported, or does not describe the use of a parameter.
     """
     graph = spec if isinstance(spec, nx.DiGraph) else spec.graph()
     if seed is None:

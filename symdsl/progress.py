@@ -30,7 +30,7 @@ class Callback:
     """The methods that a search calls on its callbacks; here they do nothing.
 
     `search(..., callbacks=[...])` takes any object that has some of these methods; it need not derive from this class.
-    What a callback raises ends the search, which leaves a folder that can be resumed.
+    An exception in a callback ends the search, which can then be resumed.
     """
 
     def on_loading(self, what: str, done: int, total: int) -> None:

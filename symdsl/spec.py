@@ -29,10 +29,10 @@ class Spec:
 
     Attributes:
         name: the stem of its file, or for a text the name of its network.
-        facts: everything it says.
+        facts: all that it states, with defaults filled in.
         warnings: what is probably a mistake.
         program: its tree, imports inlined and overrides applied.
-        profile: the profile that was set, and what it changed.
+        profile: the profile that was applied, and what it changed.
     """
 
     name: str
@@ -85,11 +85,11 @@ def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spe
 
     Args:
         path: the file.
-        overrides: values by `let`, network parameter, `data.KEY` or `search.KEY`, each a value or, as a text, an
-            expression of the language; and by `profile` the name of one, which the others win over.
+        overrides: values by key, as for `--set`: the name of a `let` or of a network parameter, `data.KEY`,
+            `search.KEY` or `profile`. A value is a Python value, or a text in the language. Other keys win over a profile.
 
     Raises:
-        SpecError: carrying every diagnostic.
+        SpecError: if the spec has errors; its `diagnostics` lists all of them.
     """
     collector = Collector()
     program = read_file(Path(path), str(path), collector)
@@ -105,10 +105,10 @@ def parse(
         text: the spec.
         overrides: as for `load`.
         source: its name in diagnostics.
-        path: the file it could be, so that it can import from that folder; without one it cannot import.
+        path: a file name for the text, whose folder imports are relative to; without one it cannot import.
 
     Raises:
-        SpecError: carrying every diagnostic.
+        SpecError: if the spec has errors; its `diagnostics` lists all of them.
     """
     collector = Collector()
     return _checked(inline(text, source, path, collector), "", overrides, collector)

@@ -26,8 +26,8 @@ def from_tensors(x_train: Any, y_train: Any, x_test: Any, y_test: Any) -> Datase
         y_test: targets like those of `y_train`.
 
     Raises:
-        TypeError: images or targets are not of these types, or those of the test data of another type.
-        ValueError: they have another number of axes.
+        TypeError: if images or targets are not of these types, or training and test data differ in type.
+        ValueError: if they have another number of axes.
     """
     train = Examples(_images(x_train, "x_train"), _targets(y_train, "y_train"))
     test = Examples(_images(x_test, "x_test"), _targets(y_test, "y_test"))
@@ -42,12 +42,12 @@ def from_datasets(train: TorchDataset[Any], test: TorchDataset[Any]) -> Dataset:
     """Return a dataset made of two datasets of torch, for a spec with `data given(...)`.
 
     Args:
-        train: pairs of an image, a tensor `[channel, row, column]` or `[row, column]`, and a target; all are read once.
+        train: pairs of an image (a tensor `[channel, row, column]` or `[row, column]`) and a target; each is read once.
         test: the same.
 
     Raises:
-        TypeError: an example is not such a pair, or of another type than `from_tensors` takes.
-        ValueError: images have different shapes, or a dataset is empty.
+        TypeError: if an example is not such a pair, or of another type than `from_tensors` takes.
+        ValueError: if images have different shapes, or a dataset is empty.
     """
     return from_tensors(*_collected(train, "train"), *_collected(test, "test"))
 

@@ -37,18 +37,18 @@ def load(
 
     Args:
         source: a spec, or the data part of its facts.
-        seed: what random draws depend on; by default the seed of the spec's search, or 0 for facts alone.
-        preprocessing: of a run that the data are made for, whose statistics `standardize` then uses; by default it
-            computes them from the training examples.
-        watch: is told of every step, and how far it is.
+        seed: for all random draws; by default the seed of the spec's search, or 0 for facts alone.
+        preprocessing: the statistics of an earlier run, which `standardize` then uses; by default it computes them
+            from the training examples.
+        watch: is called with every step, and how many of its examples are done.
         given: the data of a spec that has `data given(...)`, before its transforms.
 
     Returns:
         Training and test examples on the CPU, not augmented; in memory, or mapped from files where that is too small.
 
     Raises:
-        ValueError: data are given, but the spec names others.
-        RunError: when the data cannot be read, are missing, or are not what the spec says; one line that says what and
+        ValueError: if data are given, but the spec names another source.
+        RunError: if the data are missing, cannot be read, or are not what the spec says; the message says what and
             where.
     """
     if isinstance(source, Data):

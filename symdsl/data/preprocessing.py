@@ -50,9 +50,9 @@ class Preprocessing:
     `run.json` keeps it as `preprocessing`.
 
     Attributes:
-        standardize: of the images, one of each for every channel; none without such a step.
-        targets: of the targets of a regression; none without such a step.
-        classes: names of the outputs, in order; none where they have no names.
+        standardize: statistics of the images by channel; `None` without such a step.
+        targets: statistics of the targets of a regression; `None` without such a step.
+        classes: names of the outputs, in order; empty where they have no names.
     """
 
     standardize: Statistics | None = None

@@ -79,11 +79,11 @@ class Dataset:
     """Training examples, and test examples that are used for measurements only.
 
     Attributes:
-        train: what is learned from.
-        test: what the final metrics are taken on.
+        train: the examples that a network learns from.
+        test: the examples that the final metrics are measured on.
         task: whether `y` holds class labels or regression targets.
         room: where the images are kept.
-        preprocessing: what they were standardized with, and the names of the classes.
+        preprocessing: the statistics that they were standardized with, and the names of the classes.
     """
 
     train: Examples

@@ -39,11 +39,11 @@ def inspect(spec: Spec, seed: int | None = None, examples: int = 8) -> Inspectio
 
     Args:
         spec: the spec.
-        seed: of what is drawn at random; by default the spec's.
+        seed: for all random draws; by default the spec's.
         examples: training examples of each class in the picture.
 
     Raises:
-        RunError: they cannot be read or are not what the spec says.
+        RunError: if the data cannot be read, or are not what the spec says.
     """
     data, seed = spec.facts.data, spec.facts.search.seed if seed is None else seed
     steps = []

@@ -43,7 +43,7 @@ class Laplace:
         squared_norms: `||theta_k||^2` of each tensor.
         likelihood: of the targets.
         loss: the likelihood's loss, summed over examples.
-        examples: N.
+        examples: N, the number of examples.
         outputs: numbers predicted per example.
     """
 
@@ -183,8 +183,8 @@ def fit(
         batch: examples at a time.
 
     Raises:
-        ValueError: an unknown `curvature`, `fisher` or key of `precisions`.
-        NumericalError: eigenvalues that cannot be computed, or gradients that are not finite, once they are asked for.
+        ValueError: if `curvature`, `fisher` or a key of `precisions` is unknown.
+        NumericalError: if eigenvalues cannot be computed or gradients are not finite, when they are first needed.
     """
     if curvature not in CURVATURES:
         raise ValueError(f'`curvature` (="{curvature}") must be one of {", ".join(CURVATURES)}')

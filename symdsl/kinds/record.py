@@ -39,8 +39,7 @@ class Tensor:
         shape: the tensor's shape.
         left: size of the output-gradient factor G.
         right: size of the input factor A.
-        unit_prior: whether its prior is held at N(0, 1) unless a rule names the tensor, because the kind learns that of
-            another instead.
+        unit_prior: whether its prior stays N(0, 1) unless a rule names the tensor.
     """
 
     name: str
@@ -56,11 +55,11 @@ class Refusal:
 
     Attributes:
         code: of the diagnostic.
-        message: said after the kind's name; `{layer}` stands for the layer.
-        label: under the kind.
+        message: what follows the kind's name in the diagnostic; `{layer}` stands for the layer.
+        label: the text below the kind.
         help: what to do; `{line}` stands for where the input is.
         lift: name of the group that the input should be lifted to, if that would help.
-        cause: what an earlier item did to the map that the kind cannot live with: `size`, `lift` or `flatten`.
+        cause: which property of the map, set by an earlier item, is wrong: `size`, `lift` or `flatten`.
     """
 
     code: str
@@ -82,9 +81,9 @@ class Kind:
         tensors: its parameter tensors at a site.
         preserves: what it is equivariant to in its strict limit: translations, and movements in the words of `groups`.
         multiply_adds: multiply-adds of one example's forward pass.
-        refusal: why it cannot stand at a site, if it cannot.
+        refusal: why it cannot be used at a site, or `None`.
         module: `(layer, candidate, scale, generator)` gives the path, a `symdsl.nn.Path`.
-        weight_use: of a path, gives what its curvature needs of every parameter tensor, by name.
+        weight_use: `(path)` gives how it uses every parameter tensor, a `symdsl.evidence.WeightUse` by name.
         page: where it is described: a file of the documentation, or an address.
         colour: in pictures, `#rrggbb`; grey if empty.
     """

@@ -19,12 +19,12 @@ class Path(nn.Module, ABC):
     A lifted map is stored with its group elements as planes, `plane = channel * |G| + element`.
 
     Attributes:
-        samples: whether the path produces the fine grid that polyphase sampling thins out. A path that does not
-            maps straight to the coarse grid.
+        samples: whether the path takes part in polyphase sampling: it computes its output at every position, and keeps
+            every `stride`-th. Other paths compute the strided output directly.
         linear_in: names of the parameter tensors in which the output is linear, each by itself; the one on the output
             side comes first. A path that names none has no symmetric start.
-        weight_uses: how every parameter tensor is used, a `symdsl.evidence.WeightUse` by its name; lowering sets what
-            the record of the kind names.
+        weight_uses: how every parameter tensor is used, a `symdsl.evidence.WeightUse` by its name; lowering sets it
+            by the record of the kind.
     """
 
     samples: ClassVar[bool] = False

@@ -37,7 +37,7 @@ def data_tables(content: Mapping[str, Any]) -> Group:
     """Return tables of the data: counts, shapes and channel statistics after every step, then labels or targets.
 
     Args:
-        content: a report's content.
+        content: `Inspection.content`, see `symdsl.data.inspect`.
     """
     from rich.console import Group
 

@@ -32,7 +32,7 @@ def runs_table(runs: Sequence[Mapping[str, Any]]) -> Group:
     """Return a table of runs: status, spec, seed, test metrics, evidence and time; below, which can be resumed.
 
     Args:
-        runs: the contents of a list of runs; those of regression are left out where there is none.
+        runs: the runs, as `symdsl runs --json` prints them; columns of regression appear only if there is one.
     """
     from rich.text import Text
 

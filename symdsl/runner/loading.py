@@ -29,7 +29,7 @@ class Run:
 
     Attributes:
         folder: of the run.
-        model: the network, and what a prediction by it needs.
+        model: the network, and all that a prediction needs.
         result: what `result.json` holds.
         prepare: takes images as the source of the data gives them, `[n, channel, row, column]`, 8 bits in [0, 1],
             through the transforms of the data that draw nothing at random.
@@ -111,10 +111,10 @@ def load_run(path: str | Path, device: str = "auto") -> Run:
 
     Args:
         path: its folder.
-        device: where its network computes: `auto`, `cpu`, `cuda` or `cuda:n`.
+        device: the device of its network: `auto`, `cpu`, `cuda` or `cuda:n`.
 
     Raises:
-        RunError: it is not finished, or its files cannot be used.
+        RunError: if it is not finished, or its files are damaged.
     """
     folder = RunFolder.view(path)
     result = folder.read_result()

@@ -97,28 +97,28 @@ def search(
 ) -> Result:
     """Train a spec's network, learn its priors by the Laplace evidence, and write the run folder.
 
-    In a process of a group of `torch.distributed` it shares out the work with the others, which must call it too; the
-    first writes the folder and calls the callbacks.
+    Processes of one `torch.distributed` group divide the work; all of them must call this function. The first writes
+    the folder and calls the callbacks.
 
     Args:
-        spec: what to learn; a run that is resumed knows its own.
+        spec: the spec to learn; a resumed run keeps its own.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         out: folder of a new run; `runs/<spec>/<time>-<hash>` when left out.
         resume: folder of an unfinished run to continue instead, of the same spec if one is given. Of a finished one,
             what was lost or damaged since is written again.
         seed: replaces the spec's own.
-        objective: `laplace` learns the priors; `map` leaves them, the baseline.
-        callbacks: objects with some of the methods of `symdsl.Callback`, which hear of every epoch.
-        weights_from: folder of a run, finished or not, of a network with the same parameters: a new run starts from its
-            weights, and from nothing else of it.
-        data: of a spec that has `data given(...)`, see `symdsl.data.from_tensors`; a resumed run needs the same.
+        objective: `laplace` learns the priors; `map` keeps them fixed, as the baseline.
+        callbacks: objects with some of the methods of `symdsl.Callback`.
+        weights_from: folder of a run, finished or not, of a network with the same parameters; a new run starts from
+            its weights, and nothing else.
+        data: the data of a spec with `data given(...)`, see `symdsl.data.from_tensors`; a resumed run needs the same.
 
     Raises:
-        ValueError: there is neither a spec nor a run to resume, or arguments exclude each other or the spec.
-        TypeError: a callback has none of those methods.
-        RunError: data, device or folder cannot be used; one line says what to do.
-        NumericalError: the numbers went wrong twice.
-        KeyboardInterrupt: after the run folder was left in a state that `resume` takes up.
+        ValueError: if there is neither a spec nor a run to resume, or arguments exclude each other.
+        TypeError: if a callback has none of those methods.
+        RunError: if data, device or folder cannot be used; the message says what to do.
+        NumericalError: if the loss or the curvature is not finite, again after a retry at half the learning rate.
+        KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
     if objective not in ("laplace", "map"):
         raise ValueError(f'`objective` (="{objective}") must be "laplace" or "map"')

@@ -70,20 +70,20 @@ def search_seeds(
     A seed that fails is tried once more, then recorded; the others continue.
 
     Args:
-        spec: what to learn; a search that is resumed knows its own.
+        spec: the spec to learn; a resumed search keeps its own.
         seeds: the seeds, or how many, counted up from the spec's own; by default five, or those of a folder to resume.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         out: the folder, new or empty; `runs/<spec>/<time>-<hash>-seeds` when left out.
         resume: the folder of an earlier such search, to continue what is not finished, and run seeds it lacks.
-        objective: `laplace` learns the priors; `map` leaves them, the baseline.
-        jobs: how many seeds at a time; more than one run in processes of their own.
-        watch: shows how all seeds go.
-        callbacks: gives those of one seed's search, from its number; see `search`.
+        objective: `laplace` learns the priors; `map` keeps them fixed, as the baseline.
+        jobs: seeds to run at a time; if more than one, each in a process of its own.
+        watch: displays the progress of all seeds.
+        callbacks: returns the callbacks for the search with a seed; see `search`.
 
     Raises:
-        ValueError: seeds or jobs make no sense.
-        RunError: the folder cannot be used.
-        KeyboardInterrupt: after all runs were left in a state that `resume` takes up.
+        ValueError: if `seeds` or `jobs` is out of range.
+        RunError: if the folder cannot be used.
+        KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
     if jobs < 1:
         raise ValueError(f"`jobs` (={jobs}) must be at least 1")
