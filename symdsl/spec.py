@@ -86,7 +86,8 @@ def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spe
     Args:
         path: the file.
         overrides: values by key, as for `--set`: the name of a `let` or of a network parameter, `data.KEY`,
-            `search.KEY` or `profile`. A value is a Python value, or a text in the language. Other keys win over a profile.
+            `search.KEY` or `profile`. A value is a Python value, or a text in the language. Other keys win over a
+            profile.
 
     Raises:
         SpecError: if the spec has errors; its `diagnostics` lists all of them.
