@@ -21,10 +21,10 @@ from symdsl.diagnostics import RunError
 from symdsl.nn import Average, Lift, Mean, Network, RelaxedLayer
 
 GROUPS = "p4, p4m, translations or rotations(n)"
-"""The groups of an audit, in words."""
+"""The groups of an audit, as text."""
 
 SALIENCY_EXAMPLES, SENSITIVITY_EXAMPLES, LAYER_EXAMPLES = 256, 64, 256
-"""Examples that saliency maps, Jacobians and hidden maps are looked at of, at most."""
+"""The largest number of examples whose saliency maps, Jacobians and hidden maps are measured."""
 
 STEPS = 16
 """Points on the way from nothing to an image at which its gradient is taken."""

@@ -119,7 +119,7 @@ class SpecError(Exception):
         super().__init__(render_text(self.diagnostics))
 
     def __reduce__(self) -> tuple[type[SpecError], tuple[tuple[Diagnostic, ...]]]:
-        """Everything that was found, so that another process can be told."""
+        """The arguments that recreate the error in another process."""
         return type(self), (self.diagnostics,)
 
     def _render_traceback_(self) -> list[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SOME = 1 << 16
-"""Numbers of regression targets that are looked at: checking a spec stays fast."""
+"""How many numbers of regression targets are read to check a spec, which stays fast."""
 
 NAMES = ("x_train", "y_train", "x_test", "y_test")
 

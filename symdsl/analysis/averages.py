@@ -47,14 +47,14 @@ def with_ranges(node: Node, ranges: Mapping[str, float]) -> Node:
 
 
 def range_words(generator: str, value: float) -> str:
-    """Return a range as it is said: `5\N{DEGREE SIGN}` of a rotation, `10 %` of a translation, a factor of a scale."""
+    """Return a range as text: `5\N{DEGREE SIGN}` of a rotation, `10 %` of a translation, a factor of a scale."""
     if generator == "rotation":
         return f"{value:.3g}\N{DEGREE SIGN}"
     return f"{100 * value:.3g} %" if generator.startswith("translate") else f"{value:.3g}"
 
 
 def insensitive_to(node: Average) -> str:
-    """Return what the mean is roughly invariant to at these ranges, in words."""
+    """Describe what the mean is roughly invariant to at these ranges."""
     return " and ".join(_movement(name, value) for name, value in node.ranges if value > 0) or "nothing"
 
 

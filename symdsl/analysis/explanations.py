@@ -1,4 +1,4 @@
-"""The table of codes in words: one code for a terminal, all of them as a page.
+"""The explanations of codes: of one code for a terminal, of all of them as a page.
 
 `python -m symdsl.analysis.explanations > docs/diagnostics.md` writes the page anew.
 """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 MOST_HEADERS = 400
-"""Headers read to find out about a folder, so that checking a spec stays fast; all are looked at when it is loaded."""
+"""How many headers are read to check a spec, which stays fast; loading the data reads all."""
 
 _FORMATS = ("PNG", "JPEG")
 

@@ -152,7 +152,7 @@ def _default(
 
 
 def _written(parameter: ast.Parameter, before: Mapping[str, Located | None], scope: Scope) -> Located | None:
-    """The default, if there is one; the type is looked at even if there is none."""
+    """The default, if there is one; the type is checked even if there is none."""
     value = None if parameter.default is None else evaluate(parameter.default, scope.outside().inside(before))
     return _of_type(value, parameter, scope)
 

@@ -199,7 +199,7 @@ def _search_seeds(command: str, request: _Request, spec: Spec | None) -> None:
     from symdsl import runner
     from symdsl.runs.seeds import PICTURE
 
-    request.loggers()  # so that one that cannot be had is named at once
+    request.loggers()  # so that a missing package is reported at once
     with ending_gently(), observers(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
         result = runner.search_seeds(
             spec,

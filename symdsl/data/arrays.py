@@ -41,7 +41,7 @@ def read_arrays(path: Path, task: Task, room: Room = MEMORY, watch: Watch = unwa
         path: the file.
         task: what `y_*` are.
         room: where the images are kept; they are read a piece at a time.
-        watch: is told of every piece.
+        watch: called after every piece.
 
     Raises:
         RunError: when the file cannot be read, an array is missing or has the wrong type or number of axes.

@@ -44,8 +44,8 @@ def images(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     try:
         folder = list_images(Path(str(data.source.argument("path"))).expanduser())
         train, test = folder.labelled(folder.train), folder.labelled(folder.test)
-        header, told = read_header(train[0][0], colour), partial(watch, "reading images")
-        reader = _Reader(header, colour, _first_size(data), room, Counted(told, len(train) + len(test)))
+        header, progress = read_header(train[0][0], colour), partial(watch, "reading images")
+        reader = _Reader(header, colour, _first_size(data), room, Counted(progress, len(train) + len(test)))
         return Dataset(reader.examples(train), reader.examples(test), "classification")
     except BadDataError as error:
         raise RunError(str(error)) from error
@@ -66,7 +66,7 @@ class _Reader:
         colour: what the spec says about colours.
         size: what they are resized to, if they are.
         room: where they are kept.
-        counted: is told of every image read.
+        counted: counts every image read.
     """
 
     first: Header

@@ -14,7 +14,7 @@ from symdsl.data.memory import MEMORY, Room, chunk_of
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 
 Watch = Callable[[str, int, int], None]
-"""Is told what is being done to the data, and how many examples of how many are done; of none where that is unknown."""
+"""Called with what is being done to the data, the number of examples done, and their total, 0 if unknown."""
 
 
 def unwatched(what: str, done: int, total: int) -> None:
@@ -26,7 +26,7 @@ class Counted:
     """Counts finished examples, and reports the count.
 
     Attributes:
-        tell: is told how many examples of how many are done.
+        tell: called with the number of examples done, and their total.
         total: how many there are.
         done: how many are done.
     """

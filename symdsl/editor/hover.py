@@ -1,4 +1,4 @@
-"""What is said of the word at a place, as Markdown."""
+"""Explanations of the word at a place, as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the language knows, in words: of signatures, arguments and reserved words."""
+"""Descriptions of signatures, arguments and reserved words, for people who write a spec."""
 
 from __future__ import annotations
 

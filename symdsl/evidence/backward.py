@@ -77,7 +77,7 @@ class Accumulator(Protocol):
 
 
 Curvature = Callable[[int, torch.Generator], Accumulator]
-"""Makes the accumulator of a pass with so many per-example gradients: examples times columns."""
+"""Makes the accumulator of a pass from its number of per-example gradients: examples times columns."""
 
 
 @attrs.frozen(eq=False)

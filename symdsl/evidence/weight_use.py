@@ -98,7 +98,7 @@ class BatchUse:
         return _in_parts(self._gradients, self.use.copies, self.use.inputs, gradients)
 
     def pairs(self, gradients: Tensor, held: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield gradients g and inputs a together, with so many more numbers held of each example."""
+        """Yield gradients g and inputs a of some examples at a time, with room for `held` more numbers of each."""
         copies = self.use.copies
         numbers = self._inputs(self.use.inputs[:copies]).numel() + held
         parts = (maps.split(copies * max(1, _NUMBERS // numbers)) for maps in (self.use.inputs, gradients))
@@ -124,7 +124,7 @@ def per_example_gradients(g: Tensor, a: Tensor) -> Tensor:
 
 
 def _in_parts(form: Callable[..., Tensor], copies: int, *maps: Tensor) -> Iterator[Tensor]:
-    """`form` of the maps, of some examples at a time, each so many rows."""
+    """Yield `form` of the maps, of some examples at a time, each with `copies` rows."""
     numbers = form(*(one[:copies] for one in maps)).numel()
     yield from map(form, *(one.split(copies * max(1, _NUMBERS // numbers)) for one in maps))
 

@@ -1,4 +1,4 @@
-"""The files that `symdsl export` writes, each read back and compared before it is said to be there."""
+"""The files that `symdsl export` writes; each is read back and compared with the network."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def evidence_interval(layers: Iterable[Layer], curvature: str, examples: int, ba
     Args:
         layers: of the network.
         curvature: `joint`, or another name of a curvature.
-        examples: examples that an evidence step looks at.
+        examples: examples that an evidence step uses.
         batch: examples of a training step.
     """
     steps = RELATIVE_COST["joint" if curvature == "joint" else "kfac"] * examples / batch

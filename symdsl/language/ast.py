@@ -101,7 +101,7 @@ class Unread:
 
     Attributes:
         what: the word of the language that it begins with, if it does.
-        name: what it was to define, if that can be told.
+        name: what it was to define, if that is known.
     """
 
     what: str = ""

@@ -57,7 +57,7 @@ def inline(text: str, source: str, path: Path | None, collector: Collector) -> a
 
 @attrs.frozen
 class _Followed:
-    """An import on the way to the one that is looked at: the file it stands in, and where."""
+    """An import on the way to the present one: the file it stands in, and where."""
 
     path: Path
     span: Span
@@ -169,7 +169,7 @@ def _shown(path: Path) -> str:
 def _read(
     path: Path, span: Span, collector: Collector, importing: Path | None = None, most: int = LARGEST
 ) -> str | None:
-    """The text of a file of at most so many bytes, or nothing and a diagnostic at `span`.
+    """The text of a file of at most `most` bytes, or nothing and a diagnostic at `span`.
 
     `importing` is the folder of the file that asks.
     """

@@ -37,7 +37,7 @@ class Path(nn.Module, ABC):
 
         Args:
             x: `[example, plane, row, column]`.
-            record: told of every use of a parameter tensor, for the curvature.
+            record: called with every use of a parameter tensor, for the curvature.
         """
 
     def fine(self, x: Tensor) -> Tensor:

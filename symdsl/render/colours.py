@@ -1,4 +1,4 @@
-"""One colour per kind of path, told apart by lightness alone when printed in grey.
+"""One colour per kind of path; printed in grey, they still differ in lightness.
 
 Those of the built-in kinds are 8.5 apart in lightness (CIELAB L*); kinds that often compete are further apart.
 """

@@ -14,7 +14,7 @@ _FAR = 100.0
 """Root mean square from which on, and below the inverse of which, numbers are too far from 1 to be learned from."""
 
 _SOME = 4096
-"""Examples that are looked at."""
+"""The number of examples that are measured."""
 
 _MOVED = 0.01
 """Share of its initial size that a weight must have been able to move by to have learned anything."""
@@ -58,5 +58,5 @@ def _too_slow(trainer: Trainer) -> str:
 
 def _too_fast(losses: Sequence[float]) -> str:
     rose = len(losses) > 1 and losses[-1] > losses[0]
-    told = "the loss has risen: " if rose else ""
-    return f"{told}a lower `lr` may help"
+    observed = "the loss has risen: " if rose else ""
+    return f"{observed}a lower `lr` may help"

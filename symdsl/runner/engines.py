@@ -308,7 +308,7 @@ class OnSlurm(_Elsewhere[Any]):
         }
         if "memory_gb" in found:
             self._settings["mem_gb"] = _number(found, "memory_gb", 0)
-        self._executor(Path(REPORTS))  # so that what is wrong is told at once
+        self._executor(Path(REPORTS))  # so that a mistake is reported at once
 
     def _executor(self, folder: Path) -> Any:
         try:

@@ -18,7 +18,7 @@ ATTEMPTS = 2
 """How often a run that fails is begun, the first time included."""
 
 Note = Callable[[Task, Status, str | None], None]
-"""Takes down what became of a task, and why where it failed."""
+"""Records the status of a task, and why it failed if it did."""
 
 
 def _no_callbacks(task: Task) -> Sequence[object]:

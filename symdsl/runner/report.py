@@ -24,7 +24,7 @@ KEPT_SHARE = 0.01
 def describe_run(trainer: Trainer, dataset: Dataset, laplace: Laplace) -> dict[str, Any]:
     """Return final metrics and the layer table (table 4 of Layer-wise Equivariances, 2023).
 
-    The test examples are looked at when the result is written, and never before.
+    The test examples are used only here, when the result is written.
 
     Args:
         trainer: the trainer, done.

@@ -24,7 +24,7 @@ from symdsl.runs.seeds import PICTURE, TABLE, Seed
 from symdsl.spec import Spec, parse
 
 USUAL_SEEDS = 5
-"""How many seeds there are unless told."""
+"""The default number of seeds."""
 
 
 @attrs.frozen(eq=False)

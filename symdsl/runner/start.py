@@ -12,7 +12,7 @@ from symdsl.analysis.symmetry import breaks
 from symdsl.nn import Network, Path
 
 FEW_EXAMPLES = 1 << 14
-"""Up to so many training examples a search starts relaxed and takes all tensors together, unless the spec says how."""
+"""Up to this many training examples a search starts relaxed and uses the joint curvature, by default."""
 
 BREAKING_PRECISION = 3.0
 """Precision from which the prior of a symmetry-breaking candidate is learned, unless the spec gives one."""

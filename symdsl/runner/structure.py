@@ -52,7 +52,7 @@ class Estimator:
 
     @classmethod
     def of(cls, objective: Objective, examples: int) -> Estimator:
-        """Return what the spec asks for, or what suits so many training examples if it leaves that open."""
+        """Return the estimator that the spec asks for, or by default the one for this number of training examples."""
         curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-expand")
         if curvature == "joint":
             return cls(curvature, Rademacher(1))
@@ -73,7 +73,7 @@ def laplace_at(
     Args:
         trainer: the weights and their priors.
         estimator: of the curvature.
-        index: of the examples that are looked at, which stand for all; None looks at all of them.
+        index: of the examples to use, a sample of all; `None` uses all.
         scaled: whether they do, or else are taken for themselves.
 
     Raises:
@@ -125,7 +125,7 @@ def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
 def final_laplace(trainer: Trainer) -> Laplace:
     """Return the joint Laplace approximation whose evidence a run reports, whatever estimator the search used.
 
-    More training examples than `FINAL_EXAMPLES` are represented by so many random ones.
+    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random.
     """
     few = len(trainer.train) <= FINAL_EXAMPLES
     return laplace_at(trainer, FINAL, None if few else sample(trainer, FINAL_EXAMPLES))
@@ -142,7 +142,7 @@ class Structure:
     Args:
         trainer: the weights, whose priors these are.
         learned: keys of the tensors whose precision may move.
-        note: is told what a user should know.
+        note: called with each line that a user should read.
     """
 
     def __init__(self, trainer: Trainer, learned: frozenset[str], note: Callable[[str], None]) -> None:

@@ -28,7 +28,7 @@ MOST_RUNS = MOST_SEEDS
 """How many runs a sweep may have."""
 
 _MOST_AT_A_TIME = 64
-"""How many runs a scheduler is handed at a time unless told; it keeps those waiting that have no room."""
+"""How many runs a scheduler is handed at a time by default; it queues those that have no room."""
 
 _LONGEST = 80  # of a folder's name that tells what was set, in characters
 
@@ -82,8 +82,8 @@ def grid(
             wanted.append(SweepRun(name, number, objective, seed))
     if len(wanted) > MOST_RUNS:
         raise ValueError(f"{len(wanted):,} runs are more than {MOST_RUNS:,}")
-    told = dict.fromkeys(warning for one, _ in loaded for warning in one.warnings)
-    return Grid(tuple(points), tuple(wanted), tuple(told))
+    warnings = dict.fromkeys(warning for one, _ in loaded for warning in one.warnings)
+    return Grid(tuple(points), tuple(wanted), tuple(warnings))
 
 
 def _loaded(path: Path, choice: Mapping[str, str]) -> Spec:
@@ -120,7 +120,7 @@ def sweep(
         out: the folder, new or empty; `runs/sweeps/<time>` when left out.
         resume: the folder of an earlier sweep, to continue what is not finished.
         on: where the runs are computed.
-        jobs: how many at a time; on this machine one, elsewhere 64 unless told.
+        jobs: runs at a time; by default one on this machine, 64 elsewhere.
         resources: what a run gets there, see `symdsl.runner.engines`.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         watch: shows how all runs go.
@@ -131,7 +131,7 @@ def sweep(
     Raises:
         ValueError: jobs make no sense, or there is neither a grid nor a sweep to resume.
         RunError: the folder or the engine cannot be used.
-        KeyboardInterrupt: after all runs were left in a state that `resume` takes up.
+        KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
     if jobs is not None and jobs < 1:
         raise ValueError(f"`jobs` (={jobs}) must be at least 1")

@@ -24,7 +24,7 @@ _PAUSE = 0.2
 """Seconds between reports about the loading of data."""
 
 DONE, FAILED, INTERRUPTED = 0, 3, 130
-"""How a process says with its exit status what became of its task."""
+"""What the exit status of a process says about its task."""
 
 
 def _profile(found: Profile | Mapping[str, Any] | None) -> Profile | None:

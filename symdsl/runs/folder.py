@@ -258,7 +258,7 @@ class RunFolder:
         Raises:
             RunError: it cannot be written.
         """
-        told = {
+        known = {
             "spec": spec,
             "objective": objective,
             "epochs": epochs,
@@ -271,7 +271,7 @@ class RunFolder:
             "preprocessing": preprocessing,
         }
         times = {"started": _stamp(now), "updated": _stamp(now)}
-        self.write_json(RUN, {"schema": SCHEMA, "status": "running", **told, **times, "versions": versions()})
+        self.write_json(RUN, {"schema": SCHEMA, "status": "running", **known, **times, "versions": versions()})
 
     def set_status(self, status: Status, now: datetime, reason: str | None = None) -> None:
         """Update the status in `run.json`, and the reason if the run failed.

@@ -1,4 +1,4 @@
-"""The runs below a folder, and what became of each."""
+"""The runs below a folder, with the status of each."""
 
 from __future__ import annotations
 

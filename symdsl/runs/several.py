@@ -50,7 +50,7 @@ class SeveralFolder(ABC, Generic[Kept]):
 
     Attributes:
         LIST: name of the file that lists them.
-        CALLED: what they are, in words.
+        CALLED: a word for the runs.
         path: the folder.
         runs: the runs, in order, with what was last known of them.
     """

@@ -47,7 +47,7 @@ class Point:
 
 @attrs.frozen
 class SweepRun:
-    """One run of a sweep, and what became of it.
+    """One run of a sweep, with its status.
 
     Attributes:
         folder: name of its run folder.
