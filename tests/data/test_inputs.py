@@ -118,7 +118,7 @@ def test_what_cannot_be_used_is_named(which: str, tmp_path: Path) -> None:
 
 def test_an_input_of_another_shape_is_refused(tmp_path: Path) -> None:
     prepare, _ = preparation("|> crop(3) |> quadrants", tmp_path)
-    with pytest.raises(RunError, match="it is 1x7x7, of which the network cannot make the 1x6x6 that it reads"):
+    with pytest.raises(RunError, match="it is 1x7x7, but the network reads 1x6x6: resize it"):
         prepare(torch.zeros(2, 1, 7, 7))
 
 
