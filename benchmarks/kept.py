@@ -11,7 +11,7 @@ from symdsl.runs import RunFolder
 from symdsl.spec import Spec
 
 
-def result_of(spec: Spec, folder: Path, objective: Objective, device: str = "cpu") -> dict[str, Any]:
+def result_of(spec: Spec, folder: Path, objective: Objective | None, device: str = "cpu") -> dict[str, Any]:
     """The result of one run, as `result.json` holds it."""
     if (folder / "result.json").exists():
         return RunFolder.view(folder).read_result()

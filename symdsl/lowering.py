@@ -16,7 +16,7 @@ from symdsl import nn
 from symdsl.analysis import facts
 from symdsl.analysis.joins import joins
 from symdsl.evidence.weight_use import demand_weight_uses
-from symdsl.kinds import KINDS
+from symdsl.kinds import KINDS, Site
 
 if TYPE_CHECKING:
     from symdsl.spec import Spec
@@ -53,11 +53,19 @@ def initial_scales(nodes: Sequence[facts.Node]) -> dict[str, Initial]:
         std = 1.0 if since is None else math.sqrt(share * writes[since].second)
         found[node.name] = Initial(reads, std)
         if isinstance(node, facts.Layer):
-            reads = nn.moments(node.activations, std)
+            reads = _written(node, std)
         elif isinstance(node, facts.Join):
             reads = writes[node.since].plus(reads)
         writes[node.name] = reads
     return found
+
+
+def _written(layer: facts.Layer, std: float) -> nn.Moments:
+    """The moments of what a layer writes."""
+    fixed = KINDS[layer.candidates[0].kind].fixed
+    if fixed is None:
+        return nn.moments(layer.activations, std)
+    return nn.moments(layer.activations, math.sqrt(fixed(Site(layer.in_shape, layer.out_shape))))
 
 
 def _branches(nodes: Sequence[facts.Node]) -> dict[str, tuple[str, float]]:
@@ -134,7 +142,8 @@ def _relaxed(layer: facts.Layer, initial: Initial, generator: torch.Generator) -
     paths = {one.name: _path(layer, one, scale * one.init_scale, generator) for one in layer.candidates}
     for path in paths.values():
         path.expect_mean(initial.reads.share)
-    return nn.RelaxedLayer(paths, layer.out_shape.channels, layer.out_shape.order, layer.strides)
+    shape = layer.out_shape
+    return nn.RelaxedLayer(paths, shape.channels, shape.order, layer.strides, biased=layer.bias is not None)
 
 
 def _widening(layer: facts.Layer) -> float:

@@ -15,9 +15,10 @@ from symdsl.kinds import KINDS, Site
 FORMS: dict[str, tuple[str, dict[str, Value]]] = {
     name if not word else f"{name} {word}": (name, {"factor": word} if word else {})
     for name in KINDS.built_in
+    if KINDS[name].fixed is None
     for word in getattr(getattr(KINDS[name].signature.parameter("factor"), "type", None), "options", ("",))
 }
-"""Every built-in kind, and every factor of those that have some."""
+"""Every built-in kind that learns, and every factor of those that have some."""
 
 
 @st.composite

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import attrs
 import pytest
 import torch
 
@@ -50,6 +51,8 @@ def test_widening_a_layer_keeps_the_proportions_of_its_candidates() -> None:
 
 
 def _made_by_hand(name: str) -> Candidate:
+    if name == "RFF":
+        return attrs.evolve(candidate("FC"), name=name, kind=name, arguments=(("lengthscale", 0.7),), tensors=())
     return sparse(name) if name.startswith("S-") else candidate(name)
 
 
@@ -59,7 +62,9 @@ def test_every_kind_has_a_module_a_weight_use_and_a_page() -> None:
         net = lowering.build(tuple(Chain(1, 4, 4).lift("p4").layer(_made_by_hand(name), channels=2).nodes), 0)
         for _, layer in net.layers():
             for path in layer.paths.values():
-                assert path.weight_uses.keys() >= {tensor for tensor, _ in path.named_parameters()}
+                learned = {tensor for tensor, one in path.named_parameters() if one.requires_grad}
+                assert path.weight_uses.keys() >= learned
+                assert bool(learned) == (KINDS[name].fixed is None)
 
 
 def test_a_graph_lowers_to_the_network_of_its_spec() -> None:

@@ -36,7 +36,7 @@ def test_it_shows_all_that_a_newcomer_needs(folder: Path) -> None:
     assert shown <= set(main.list_commands(Context(main)))
     assert "error[E302]" in COMMANDS["symdsl check typo.sym"]
     assert COMMANDS["symdsl check photos.sym"] == ""
-    specs = {"demo.sym", "typo.sym", "angle.sym", "turned.sym", "photos.sym"}
+    specs = {"demo.sym", "typo.sym", "angle.sym", "turned.sym", "fan.sym", "photos.sym"}
     assert {path.name for path in folder.iterdir()} == specs | {"bin", "photos.py", "photos", "plain.py"}
 
 

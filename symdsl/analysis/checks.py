@@ -6,17 +6,20 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from symdsl.analysis.drafts import LayerDraft
-from symdsl.analysis.facts import FactorSize, Layer, Lift, Network, Node, Search
+from symdsl.analysis.facts import FactorSize, Layer, Lift, Mean, Network, Node, Search
+from symdsl.analysis.joins import joins
 from symdsl.analysis.names import Scope
 from symdsl.diagnostics import Collector, Span
 from symdsl.groups import GROUPS, QUARTER_TURNS
-from symdsl.kinds import KINDS, K
+from symdsl.kinds import FC, KINDS, K
 from symdsl.language import ast
 
 _MOST_PARAMETERS = 10**10
 _MOST_CURVATURE_BYTES = 8 * 2**30
 _LEAST_KERNEL = 3
 _BYTES = 4
+_LAPLACE_ONLY = ("start", "examples", "prior_optimizer")
+"""Keys of `search` that say how the Laplace evidence is climbed."""
 _DIVISOR = re.compile(r"//\s*[0-9]+\s*")
 
 
@@ -61,6 +64,24 @@ def check_network(network: Network, place: Span, collector: Collector) -> None:
         _check_group(node, collector)
         _check_kernels(node, collector)
         _check_memory(node, collector)
+    _check_fixed(network, layers, collector)
+
+
+def _check_fixed(network: Network, layers: Sequence[Layer], collector: Collector) -> None:
+    """Report kinds with fixed weights beside others, and where a layer has to learn."""
+    ends = {body[-1].name: "ends a `residual`" for _, body in joins(network.nodes) if body}
+    ends |= {layer.name: "is the last" for layer in layers[-1:]}
+    for layer in layers:
+        for candidate in layer.candidates:
+            if KINDS[candidate.kind].fixed is None:
+                continue
+            fixed = f"the weights of `{candidate.kind}` are fixed"
+            if len(layer.candidates) > 1:
+                message = f"{fixed}, so that it stands alone in its layer"
+                collector.report("E213", candidate.span, message, help="give it a layer of its own")
+            elif layer.name in ends:
+                message = f"{fixed}, but `{layer.name}` {ends[layer.name]}, which has to learn"
+                collector.report("E213", candidate.span, message, help="write a layer behind it that learns")
 
 
 def _check_group(node: Node, collector: Collector) -> None:
@@ -110,6 +131,33 @@ def _check_memory(node: Node, collector: Collector) -> None:
 
 def _entries(factor: FactorSize) -> int:
     return factor.blocks * factor.side**2
+
+
+def check_bound(search: Search, network: Network, spans: Mapping[str, Span], place: Span, collector: Collector) -> None:
+    """Report what `objective = elbo` cannot learn, and warn of settings that it has no use for."""
+    if search.objective.name != "elbo":
+        return
+    layers = [node for node in network.nodes if isinstance(node, Layer)]
+    for layer in layers:
+        if len(layer.candidates) > 1:
+            message = f"`objective = elbo` weighs the last layer alone, and cannot choose a candidate of `{layer.name}`"
+            help = "keep one of them, or write `objective = laplace`"
+            collector.report("E214", layer.candidates[1].span, message, help=help)
+    if layers and len(layers[-1].candidates) == 1:
+        _check_weighed(layers[-1], network, collector)
+    for key in (one for one in _LAPLACE_ONLY if one in spans):
+        message = f"`{key}` is of no use to `objective = elbo`"
+        collector.report("W113", spans[key], message, help="drop it, or write `objective = laplace`")
+
+
+def _check_weighed(layer: Layer, network: Network, collector: Collector) -> None:
+    """Report a last layer of which the outputs are no linear function."""
+    after = network.nodes[network.nodes.index(layer) + 1 :]
+    fully = layer.candidates[0].kind == FC.name and layer.in_shape.flat
+    if not fully or layer.activations or not all(isinstance(node, Mean) for node in after):
+        message = f"`objective = elbo` needs outputs that are linear in the weights of the last layer, `{layer.name}`"
+        help = "end the network with `flatten` and a layer of `FC` without activations"
+        collector.report("E214", layer.span, message, help=help)
 
 
 def check_search(search: Search, spans: Mapping[str, Span], place: Span, collector: Collector) -> None:

@@ -170,6 +170,25 @@ _TABLE = (
         "layer: FC -> classes",
     ),
     Code(
+        "E213",
+        "a kind with fixed weights where a layer has to learn",
+        "`RFF` draws its weights once and never learns them. It stands alone in its layer, and neither in the last "
+        "one nor at the end of a `residual`.",
+        "input image(1, 8, 8)\nflatten\nlayer: RFF + FC -> 64\nlayer: FC -> classes",
+        "input image(1, 8, 8)\nflatten\nlayer: RFF -> 64\nlayer: FC -> classes",
+    ),
+    Code(
+        "E214",
+        "a network that `objective = elbo` cannot learn",
+        "The variational bound has a posterior of the last layer's weights alone, and chooses no candidates. Each "
+        "layer has one candidate; the last is `FC` behind `flatten`, without activations, and nothing but the end of "
+        "an `average` follows it.",
+        "search {\n  objective = elbo\n}\ninput image(1, 8, 8)\nlayer: F-FC + CONV(3) -> 4 |> relu\nflatten\n"
+        "layer: FC -> classes",
+        "search {\n  objective = elbo\n}\ninput image(1, 8, 8)\nlayer: CONV(3) -> 4 |> relu\nflatten\n"
+        "layer: FC -> classes",
+    ),
+    Code(
         "E301",
         "an unknown name",
         "The name is no `let`, parameter, `classes`, `channels` or word of the language that can stand here.",
@@ -448,6 +467,13 @@ _TABLE = (
         "1, 2)` turns them.",
         'data arrays("channels_last.npz")\ninput image(8, 8, 1)\nflatten\nlayer: FC -> classes',
         'data arrays("mine.npz")\ninput image(1, 8, 8)\nflatten\nlayer: FC -> classes',
+    ),
+    Code(
+        "W113",
+        "a setting that `objective = elbo` has no use for",
+        "`start`, `examples` and `prior_optimizer` say how the Laplace evidence is estimated and climbed.",
+        "search {\n  objective = elbo\n  examples = 100\n}",
+        "search {\n  objective = elbo\n  every = 10\n}",
     ),
 )
 

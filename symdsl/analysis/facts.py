@@ -111,14 +111,14 @@ class Lift:
 
 @attrs.frozen
 class Layer:
-    """A sum of candidates and one bias per output channel, then the activations in order."""
+    """A sum of candidates and one bias per output channel, if it has any, then the activations in order."""
 
     name: str
     in_shape: Shape
     out_shape: Shape
     stride: int
     candidates: tuple[Candidate, ...]
-    bias: Prior
+    bias: Prior | None
     activations: tuple[str, ...]
     span: Span
 
@@ -130,7 +130,8 @@ class Layer:
     @property
     def parameters(self) -> int:
         """The number of parameters of all candidates and the bias."""
-        return sum(candidate.parameters for candidate in self.candidates) + self.out_shape.channels
+        biases = 0 if self.bias is None else self.out_shape.channels
+        return sum(candidate.parameters for candidate in self.candidates) + biases
 
 
 @attrs.frozen
@@ -280,10 +281,12 @@ class Objective:
     Attributes:
         curvature: approximation of the Gauss-Newton matrix; None leaves it to the number of training examples.
         fisher: how Kronecker factors take the expectation over labels.
+        name: Laplace's approximation, or the variational bound, which has no curvature to estimate.
     """
 
     curvature: Curvature | None
     fisher: Fisher
+    name: Literal["laplace", "elbo"] = "laplace"
 
 
 @attrs.frozen

@@ -136,8 +136,10 @@ class Rules:
             return found or UNIT
         return candidate.prior or found or DEFAULT
 
-    def of_bias(self, layer: LayerDraft) -> Prior:
-        """Return the prior of a layer's bias."""
+    def of_bias(self, layer: LayerDraft) -> Prior | None:
+        """Return the prior of a layer's bias; a layer of a fixed kind has none."""
+        if any(one.kind.fixed for one in layer.candidates):
+            return None
         return self._best(layer, BIAS, {}, BIAS) or DEFAULT
 
     def report_idle(self, walked: Walk) -> None:

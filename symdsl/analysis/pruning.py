@@ -193,7 +193,7 @@ def _rules(layer: Layer) -> Iterable[ast.Rule]:
             if tensor.prior.stated:
                 selector = (ast.Pattern(layer.name), _pattern(candidate, layer), ast.Pattern(tensor.name))
                 yield _rule(selector, tensor.prior)
-    if layer.bias.stated:
+    if layer.bias is not None and layer.bias.stated:
         yield _rule((ast.Pattern(layer.name), ast.Pattern(BIAS)), layer.bias)
 
 

@@ -60,6 +60,8 @@ def _arguments(bound: Bound) -> dict[str, Any]:
 
 def _objective(bound: Bound) -> Objective:
     arguments = _arguments(bound)
+    if bound.name == "elbo":
+        return Objective(None, Fisher("exact"), "elbo")
     approximation, fisher = arguments.get("approximation"), arguments["fisher"]
     return Objective(_curvature(approximation), Fisher(fisher.name, fisher.arguments.get("samples", 0)))
 

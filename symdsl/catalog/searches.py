@@ -52,6 +52,7 @@ _LAPLACE = Signature(
     ),
     "the marginal likelihood, by Laplace's approximation",
 )
+_ELBO = Signature("elbo", about="a lower bound of it, by a Gaussian posterior of the last layer's weights")
 _ADAM = Signature(
     "adam",
     (_RATE, _SCHEDULE, _CLIP),
@@ -89,7 +90,7 @@ _LOGIT = Signature(
 SEARCH = Signature(
     "search",
     (
-        Parameter("objective", Variant((_LAPLACE,)), "laplace", "what the search maximises"),
+        Parameter("objective", Variant((_LAPLACE, _ELBO)), "laplace", "what the search maximises"),
         Parameter(
             "start",
             Choice(("relaxed", "symmetric")),

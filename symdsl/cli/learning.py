@@ -143,7 +143,7 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
     return command
 
 
-_OBJECTIVES: dict[str, Objective] = {"search": "laplace", "map": "map"}
+_OBJECTIVES: dict[str, Objective | None] = {"search": None, "map": "map"}
 
 
 @click.command()

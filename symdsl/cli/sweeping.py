@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from symdsl.runner.engines import Place
     from symdsl.runner.searching import Objective
 
-_OBJECTIVES: dict[str, tuple[Objective, ...]] = {"laplace": ("laplace",), "map": ("map",), "both": ("laplace", "map")}
+_OBJECTIVES: dict[str, tuple[Objective | None, ...]] = {"search": (None,), "map": ("map",), "both": (None, "map")}
 
 
 def parts_of(text: str) -> Iterator[str]:
@@ -122,7 +122,7 @@ class _Request:
 @click.option(
     "--objective",
     type=click.Choice(list(_OBJECTIVES)),
-    help="Learn the priors, as `search` does (laplace), keep them fixed (map), or run both; by default laplace.",
+    help="Learn the priors, as `search` does (search), keep them fixed (map), or run both; by default search.",
 )
 @click.option(
     "--on",
@@ -188,7 +188,7 @@ def _grid(request: _Request) -> Any:
     from symdsl import runner
 
     try:
-        found = runner.grid(request.specs, request.settings, request.seeds, _OBJECTIVES[request.objective or "laplace"])
+        found = runner.grid(request.specs, request.settings, request.seeds, _OBJECTIVES[request.objective or "search"])
     except ValueError as error:
         raise click.UsageError(str(error)) from error
     if not request.quiet:

@@ -4,16 +4,29 @@ from symdsl.evidence.backward import GGN, Estimate, LogDet, estimate
 from symdsl.evidence.joint import JointSketch
 from symdsl.evidence.kfac import Factor, Kronecker, KroneckerFactors
 from symdsl.evidence.laplace import CURVATURES, Laplace, fit, laplace_of
-from symdsl.evidence.loss import Categorical, Exact, Fisher, Gaussian, Likelihood, MonteCarlo, Rademacher, parse_fisher
+from symdsl.evidence.loss import (
+    Categorical,
+    Exact,
+    Expected,
+    Fisher,
+    Gaussian,
+    Likelihood,
+    MonteCarlo,
+    Rademacher,
+    parse_fisher,
+)
 from symdsl.evidence.prior_updates import mackay_step
+from symdsl.evidence.variational import Bound, WeightPosterior, normal_pairs
 from symdsl.evidence.weight_use import WeightUse, demand_weight_uses
 
 __all__ = [
     "CURVATURES",
     "GGN",
+    "Bound",
     "Categorical",
     "Estimate",
     "Exact",
+    "Expected",
     "Factor",
     "Fisher",
     "Gaussian",
@@ -25,11 +38,13 @@ __all__ = [
     "LogDet",
     "MonteCarlo",
     "Rademacher",
+    "WeightPosterior",
     "WeightUse",
     "demand_weight_uses",
     "estimate",
     "fit",
     "laplace_of",
     "mackay_step",
+    "normal_pairs",
     "parse_fisher",
 ]

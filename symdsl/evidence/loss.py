@@ -13,11 +13,37 @@ from torch import Tensor
 from torch.nn import functional
 
 
+@attrs.frozen(eq=False)
+class Expected:
+    """The expectation of a loss at unit noise over independent Gaussian outputs.
+
+    Attributes:
+        loss: a scalar, summed over examples; gradients in mean and variance flow through it.
+        gradient: the expected derivative of the loss in each output, `[example, output]`.
+        hessian: the expected second derivative, `[example, output]`.
+    """
+
+    loss: Tensor
+    gradient: Tensor
+    hessian: Tensor
+
+
 class Likelihood(Protocol):
     """A likelihood log p(target | output), up to a scale that the Laplace evidence adds."""
 
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return the training loss at unit noise, a scalar summed over examples."""
+        ...
+
+    def expected(self, mean: Tensor, variance: Tensor, targets: Tensor, normal: Tensor) -> Expected:
+        """Return the expectation of `loss` over outputs of a mean and a variance, `[example, output]`.
+
+        Args:
+            mean: of the outputs.
+            variance: of the outputs.
+            targets: of the examples.
+            normal: standard normal numbers, `[draw, example, output]`, for a mean over draws where there is no formula.
+        """
         ...
 
     def constant_loss(self, targets: Tensor) -> float:
@@ -51,6 +77,14 @@ class Categorical:
         """Return the cross entropy summed over examples, in nats."""
         return functional.cross_entropy(outputs, targets, reduction="sum")
 
+    def expected(self, mean: Tensor, variance: Tensor, targets: Tensor, normal: Tensor) -> Expected:
+        """Return the mean over draws of the outputs."""
+        logits = mean + variance.sqrt() * normal
+        loss = functional.cross_entropy(logits.flatten(0, 1), targets.repeat(len(normal)), reduction="sum")
+        p = logits.detach().softmax(2)
+        labels = functional.one_hot(targets, p.shape[2])
+        return Expected(loss / len(normal), p.mean(0) - labels, (p * (1 - p)).mean(0))
+
     def constant_loss(self, targets: Tensor) -> float:
         """Return the entropy of the labels' frequencies, in nats, times the number of examples."""
         counts = targets.bincount().double()
@@ -82,6 +116,12 @@ class Gaussian:
     def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
         """Return half the squared error, summed over examples and outputs."""
         return 0.5 * (outputs - targets).square().sum()
+
+    def expected(self, mean: Tensor, variance: Tensor, targets: Tensor, normal: Tensor) -> Expected:
+        """Return the expectation itself: the variance adds half of it to the loss."""
+        missed = mean - targets
+        loss = 0.5 * (missed.square() + variance).sum()
+        return Expected(loss, missed.detach(), torch.ones_like(missed))
 
     def constant_loss(self, targets: Tensor) -> float:
         """Return half the squared distance of the targets from their mean, summed over examples and outputs."""

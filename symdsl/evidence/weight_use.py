@@ -153,7 +153,7 @@ def weight_use_of(owner: nn.Module, tensor: str) -> WeightUse:
 
 
 def demand_weight_uses(path: Path, place: str) -> None:
-    """Check that every parameter of a path has a weight use, so that a missing one is known before training.
+    """Check that every parameter that a path learns has a weight use, so that a missing one is known before training.
 
     Args:
         path: the module.
@@ -162,7 +162,9 @@ def demand_weight_uses(path: Path, place: str) -> None:
     Raises:
         RunError: a parameter has none; it is named.
     """
-    for tensor, _ in path.named_parameters():
+    for tensor, parameter in path.named_parameters():
+        if not parameter.requires_grad:
+            continue
         try:
             weight_use_of(path, tensor)
         except TypeError as error:

@@ -15,6 +15,7 @@ from symdsl.analysis.facts import Candidate, Layer
 from symdsl.diagnostics import RunError
 from symdsl.export import plain
 from symdsl.kinds.dense.module import FactoredFullyConnected
+from symdsl.kinds.features.module import RandomFeatures
 from symdsl.kinds.sparse.module import SparseFullyConnected
 from symdsl.nn import Average, Mean, Network, Path, RelaxedLayer
 from symdsl.nn.average import kernel
@@ -40,7 +41,8 @@ _AT_A_TIME = 64
 def plain_network(net: Network, records: Iterable[Layer]) -> nn.Sequential:
     """Return the same function as plain PyTorch modules, `[n, c, h, w] -> [n, output]`, float32.
 
-    Every path is linear, so that what it makes of unit inputs is its weight. It is computed in double precision.
+    Every path that learns is linear, so that what it makes of unit inputs is its weight. It is computed in double
+    precision.
 
     Args:
         net: a learned network.
@@ -97,7 +99,8 @@ def _layer(layer: RelaxedLayer, record: Layer) -> plain.Sum:
         terms.append(_convolution(sampled, record.stride, layer.scale))
     others = [path for _, path in layer.active() if not path.samples]
     terms += [_factored(path, record, layer.scale) for path in others if isinstance(path, _FACTORED)]
-    whole = [path for path in others if not isinstance(path, _FACTORED)]
+    terms += [_random_features(path, record) for path in others if isinstance(path, RandomFeatures)]
+    whole = [path for path in others if not isinstance(path, (*_FACTORED, RandomFeatures))]
     if whole:
         terms.append(_fully_connected(whole, record, layer.scale))
     found = plain.Sum(_grid(record)[1], *terms).double()
@@ -143,6 +146,13 @@ def _factored(path: FactoredFullyConnected | SparseFullyConnected, record: Layer
     found = plain.Factored(inner.shape[1], inner.shape[2], len(inner), outer.shape[2], _grid(record)[1]).double()
     found.outer.copy_(scale * outer)
     found.inner.copy_(inner)
+    return found
+
+
+def _random_features(path: RandomFeatures, record: Layer) -> plain.RandomFeatures:
+    found = plain.RandomFeatures(*_grid(record)).double()
+    found.weight.copy_(path.w)
+    found.phase.copy_(path.phase)
     return found
 
 

@@ -75,6 +75,29 @@ class FullyConnected(nn.Module):
         return f"{self.shape}, {self.out_shape}"
 
 
+class RandomFeatures(nn.Module):
+    """Cosines of random frequencies of the whole map, which training leaves as they are."""
+
+    weight: Tensor
+    phase: Tensor
+
+    def __init__(self, shape: tuple[int, int, int], out_shape: tuple[int, int, int]) -> None:
+        super().__init__()
+        self.shape, self.out_shape = shape, out_shape
+        self.register_buffer("weight", torch.zeros(math.prod(out_shape), math.prod(shape)))
+        self.register_buffer("phase", torch.zeros(math.prod(out_shape)))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return the features, whose squares sum up to about one."""
+        angles = functional.linear(x.flatten(1), self.weight, self.phase)
+        y: Tensor = (2 / self.phase.shape[0]) ** 0.5 * angles.cos().unflatten(1, self.out_shape)
+        return y
+
+    def extra_repr(self) -> str:
+        """Return the arguments, for printing."""
+        return f"{self.shape}, {self.out_shape}"
+
+
 class Factored(nn.Module):
     """A dense layer with w[c', y, c, x] = outer[c', c, y] inner[c', c, x], the planes in runs of one channel."""
 

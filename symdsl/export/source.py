@@ -81,7 +81,7 @@ def model_source(
         parts.insert(1, 'Reduction = Literal["max", "mean"]')
     else:
         parts[0] = parts[0].replace("from typing import Literal\n", "")
-    if plain.FullyConnected not in used:
+    if not used & {plain.FullyConnected, plain.RandomFeatures}:
         parts[0] = parts[0].replace("import math\n", "")
     parts += [inspect.getsource(one).rstrip() for one in _CLASSES if one in used]
     parts += [_network(net, shares), _LOAD.strip("\n")]
@@ -89,7 +89,8 @@ def model_source(
 
 
 _CLASSES = (
-    *(plain.Sum, plain.Convolution, plain.FullyConnected, plain.Factored, plain.Copies, plain.Mean),
+    *(plain.Sum, plain.Convolution, plain.FullyConnected, plain.RandomFeatures, plain.Factored),
+    *(plain.Copies, plain.Mean),
     *(maps.Lift, maps.Project, maps.Pool, maps.Flatten),
 )
 

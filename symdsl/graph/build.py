@@ -18,7 +18,7 @@ def build(facts: Facts) -> nx.DiGraph[str]:
         One node per step of the network, keyed by its name, whose attribute `record` is the step's record; one edge
         from each step to the next, and one past each residual block. `graph.graph` holds `name` (of the spec),
         `network`, `task`, `data` (a `Data` record), `batch` (examples of a training step), `examples` (of an evidence
-        step) and `every` (training steps between these; None leaves it to the costs).
+        step), `every` (training steps between these; None leaves it to the costs) and `objective` (its name).
 
     Raises:
         ValueError: two nodes share a name.
@@ -34,6 +34,7 @@ def build(facts: Facts) -> nx.DiGraph[str]:
         batch=facts.search.batch,
         examples=facts.search.examples,
         every=facts.search.every,
+        objective=facts.search.objective.name,
     )
     for node in nodes:
         _add(graph, node)

@@ -57,10 +57,12 @@ def multiply_adds(graph: nx.DiGraph[str]) -> int:
     return sum(times[layer.name] * one.multiply_adds for layer in layers(graph) for one in layer.candidates)
 
 
-def bias_tensor(layer: Layer) -> ParameterTensor:
-    """Return a layer's bias as a tensor with one dense curvature block."""
+def biases(layer: Layer) -> tuple[ParameterTensor, ...]:
+    """Return a layer's bias as a tensor with one dense curvature block, if it has one."""
+    if layer.bias is None:
+        return ()
     channels = layer.out_shape.channels
-    return ParameterTensor("bias", (channels,), FactorSize(channels, 1), FactorSize(1, 1), layer.bias)
+    return (ParameterTensor("bias", (channels,), FactorSize(channels, 1), FactorSize(1, 1), layer.bias),)
 
 
 def tensor_curvature_bytes(tensor: ParameterTensor) -> int:
@@ -75,7 +77,7 @@ def candidate_curvature_bytes(candidate: Candidate) -> int:
 
 def layer_curvature_bytes(layer: Layer) -> int:
     """Return the bytes of the Kronecker factors of a layer, bias included."""
-    return sum(map(candidate_curvature_bytes, layer.candidates)) + tensor_curvature_bytes(bias_tensor(layer))
+    return sum(map(candidate_curvature_bytes, layer.candidates)) + sum(map(tensor_curvature_bytes, biases(layer)))
 
 
 def evidence_interval(layers: Iterable[Layer], curvature: str, examples: int, batch: int) -> int:
@@ -97,7 +99,7 @@ def evidence_interval(layers: Iterable[Layer], curvature: str, examples: int, ba
 
 def _cubes(candidate: Candidate, examples: int) -> int:
     """Sum of n^3 over all blocks of the factors, n a side or the vectors if they are fewer."""
-    uses = -(-candidate.multiply_adds // candidate.parameters)
+    uses = -(-candidate.multiply_adds // max(candidate.parameters, 1))
     factors = [factor for tensor in candidate.tensors for factor in (tensor.left, tensor.right)]
     return sum(factor.blocks * min(factor.side, examples * uses) ** 3 for factor in factors)
 

@@ -75,7 +75,7 @@ def _average(begin: Average, body: tuple[Node, ...]) -> dict[str, Any]:
 
 
 def _layer(layer: Layer) -> dict[str, Any]:
-    bias = cost.bias_tensor(layer)
+    biases = cost.biases(layer)
     return {
         "name": layer.name,
         "in_shape": _shape(layer.in_shape),
@@ -84,9 +84,9 @@ def _layer(layer: Layer) -> dict[str, Any]:
         "activations": list(layer.activations),
         "candidates": [_candidate(candidate) for candidate in layer.candidates],
         "bias": {
-            "parameters": bias.parameters,
-            "factors": [_factors(bias)],
-            "curvature_bytes": cost.tensor_curvature_bytes(bias),
+            "parameters": sum(bias.parameters for bias in biases),
+            "factors": [_factors(bias) for bias in biases],
+            "curvature_bytes": sum(map(cost.tensor_curvature_bytes, biases)),
         },
         "curvature_bytes": cost.layer_curvature_bytes(layer),
     }

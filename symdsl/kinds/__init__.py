@@ -7,6 +7,7 @@ from symdsl.catalog.signatures import Parameter, Real, Signature
 from symdsl.kinds.convolution import CONV
 from symdsl.kinds.convolution.signature import K, kernel_limit
 from symdsl.kinds.dense import FACTORED, FACTORED_GROUP, FC
+from symdsl.kinds.features import RFF
 from symdsl.kinds.group import GCONV
 from symdsl.kinds.record import TRANSLATIONS, Arguments, Kind, Refusal, Site, Tensor
 from symdsl.kinds.sparse import SPARSE, SPARSE_CONV, SPARSE_GROUP, SPARSE_GROUP_CONV
@@ -15,6 +16,7 @@ from symdsl.kinds.table import ENTRY_POINT, KindTable
 __all__ = [
     "CONV",
     "ENTRY_POINT",
+    "FC",
     "INIT_SCALE",
     "KINDS",
     "TRANSLATIONS",
@@ -31,7 +33,7 @@ __all__ = [
     "label",
 ]
 
-_BUILT_IN = (FC, CONV, FACTORED, GCONV, SPARSE, SPARSE_CONV, FACTORED_GROUP, SPARSE_GROUP, SPARSE_GROUP_CONV)
+_BUILT_IN = (FC, CONV, FACTORED, GCONV, SPARSE, SPARSE_CONV, FACTORED_GROUP, SPARSE_GROUP, SPARSE_GROUP_CONV, RFF)
 
 KINDS = KindTable(_BUILT_IN)
 """Every kind by name, those of installed packages included."""

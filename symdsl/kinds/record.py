@@ -86,6 +86,8 @@ class Kind:
         weight_use: `(path)` gives how it uses every parameter tensor, a `symdsl.evidence.WeightUse` by name.
         page: where it is described: a file of the documentation, or an address.
         colour: in pictures, `#rrggbb`; grey if empty.
+        fixed: of a kind whose weights are drawn once and stay, the second moment of what it writes at a site; nothing
+            of a kind that learns. A fixed kind stands alone in its layer, which has no bias.
     """
 
     signature: Signature
@@ -97,6 +99,7 @@ class Kind:
     weight_use: str
     page: str
     colour: str = ""
+    fixed: Callable[[Site], float] | None = None
 
     @property
     def name(self) -> str:

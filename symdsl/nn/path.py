@@ -14,7 +14,7 @@ Recorder = Callable[[str, Tensor, Tensor | None], None]
 
 
 class Path(nn.Module, ABC):
-    """A linear map between feature maps, `[example, plane, row, column]` on both sides, without a bias.
+    """A map between feature maps, `[example, plane, row, column]` on both sides; where it learns, linear without bias.
 
     A lifted map is stored with its group elements as planes, `plane = channel * |G| + element`.
 

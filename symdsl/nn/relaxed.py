@@ -65,12 +65,15 @@ class RelaxedLayer(nn.Module):
         channels: C', length of the bias.
         order: |G| of the output map.
         stride: sides of the phase grid.
+        biased: whether the bias is learned; it stays at zero otherwise.
     """
 
-    def __init__(self, paths: Mapping[str, Path], channels: int, order: int = 1, stride: Sides = 1) -> None:
+    def __init__(
+        self, paths: Mapping[str, Path], channels: int, order: int = 1, stride: Sides = 1, biased: bool = True
+    ) -> None:
         super().__init__()
         self.paths = nn.ModuleDict(paths)
-        self.bias = nn.Parameter(torch.zeros(channels))
+        self.bias = nn.Parameter(torch.zeros(channels), requires_grad=biased)
         self.order = order
         self.stride = pair(stride)
         self.scale = len(paths) ** -0.5
@@ -123,7 +126,8 @@ class RelaxedLayer(nn.Module):
         y = self._biased(x, parts)
         if uses is not None:
             uses.update({key: self._use(read, y) for key, read in reads.items()})
-            uses[BIAS] = Use(self, BIAS, x, y, 1.0)
+            if self.bias.requires_grad:
+                uses[BIAS] = Use(self, BIAS, x, y, 1.0)
         return y
 
     def _use(self, read: _Read, y: Tensor) -> Use:

@@ -38,7 +38,11 @@ FAN = "#8fb8de"
 SCALE_WIDTH, SCALE_SHOWN = 40, 1.0
 _ARROWS = {"translate_x": "\N{LEFT RIGHT ARROW}", "translate_y": "\N{UP DOWN ARROW}"}
 
-OUTCOMES = {"laplace": "learned structure", "map": "trained, structure not learned"}
+OUTCOMES = {
+    "laplace": "learned structure",
+    "elbo": "learned by the variational bound",
+    "map": "trained, structure not learned",
+}
 
 
 def architecture_dot(graph: nx.DiGraph[str], result: Mapping[str, Any] | None) -> str:

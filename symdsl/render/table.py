@@ -10,7 +10,7 @@ from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node
 from symdsl.analysis.joins import joins
 from symdsl.graph import candidate_curvature_bytes, memory, multiply_adds, parameters, strict_symmetry
 from symdsl.graph.build import chain, layers
-from symdsl.graph.cost import EVIDENCE_SHARE, bias_tensor, evidence_interval, tensor_curvature_bytes
+from symdsl.graph.cost import EVIDENCE_SHARE, biases, evidence_interval, tensor_curvature_bytes
 from symdsl.render.cells import Cells, add_section, new_table, number_text, percent_text, with_lines
 
 if TYPE_CHECKING:
@@ -79,9 +79,9 @@ def _compiled(layer: Layer) -> Iterator[Cells]:
     shape = f"{layer.in_shape} to {layer.out_shape}"
     for number, candidate in enumerate(layer.candidates):
         yield (layer.name, shape if number == 0 else "", *_candidate(candidate))
-    bias = bias_tensor(layer)
-    factors, size = _factor(bias.left), size_text(tensor_curvature_bytes(bias))
-    yield (layer.name, "", "bias", f"{bias.parameters:,}", "everything", factors, size, "")
+    for bias in biases(layer):
+        factors, size = _factor(bias.left), size_text(tensor_curvature_bytes(bias))
+        yield (layer.name, "", "bias", f"{bias.parameters:,}", "everything", factors, size, "")
 
 
 def _candidate(candidate: Candidate) -> Cells:
@@ -89,7 +89,8 @@ def _candidate(candidate: Candidate) -> Cells:
         candidate.name,
         f"{candidate.parameters:,}",
         ", ".join(candidate.preserves) or "nothing",
-        ", ".join(f"{_factor(tensor.left)} ⊗ {_factor(tensor.right)}" for tensor in candidate.tensors),
+        ", ".join(f"{_factor(tensor.left)} ⊗ {_factor(tensor.right)}" for tensor in candidate.tensors)
+        or "none: fixed weights",
         size_text(candidate_curvature_bytes(candidate)),
         f"{candidate.multiply_adds:,}",
     )
@@ -125,6 +126,8 @@ def _names(body: Iterable[Node]) -> list[str]:
 def _evidence(graph: nx.DiGraph[str]) -> str:
     """How often a search estimates it; never less often than ten times a run."""
     examples, batch, every = (graph.graph[key] for key in ("examples", "batch", "every"))
+    if graph.graph.get("objective") == "elbo":
+        return "the variational bound, in every training step"
     if every is not None:
         return f"{examples:,} examples every {every:,} training steps"
     joint, kfac = (evidence_interval(layers(graph), curvature, examples, batch) for curvature in ("joint", "kfac"))

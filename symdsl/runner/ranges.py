@@ -28,6 +28,11 @@ def learned_ranges(net: Network) -> tuple[str, ...]:
     return tuple(f"{name}.{key}" for name, one in net.averages() if not one.fixed for key in one.generators)
 
 
+def most(key: str) -> float:
+    """Return the bound of a range, by its key."""
+    return LARGEST[key.rpartition(".")[2]]
+
+
 @contextmanager
 def moved(net: Network, key: str, value: float) -> Iterator[float]:
     """Give a network another range, within its bounds, for the length of a `with` statement; yield the range."""
@@ -79,26 +84,35 @@ class Ranges:
         return WIDTH * (1 - progress / SETTLED) if self.keys and progress < SETTLED else 0.0
 
     def step(self, evidence: Callable[[], float], progress: float) -> None:
-        """Move every range once, unless they have settled.
+        """Move every range once by central differences, unless they have settled.
 
         Args:
             evidence: in nats per example, at the present ranges; see `slope`.
             progress: share of the run that is done.
         """
-        width, share = self.width(progress), 1 - progress / SETTLED
-        if not width:
+        if width := self.width(progress):
+            self.move({key: slope(self.net, key, width * most(key), evidence) for key in self.keys}, progress)
+
+    def move(self, slopes: Mapping[str, float], progress: float) -> None:
+        """Move every range once, unless they have settled.
+
+        Args:
+            slopes: derivative of the evidence in each range, in nats per example and unit of the range.
+            progress: share of the run that is done.
+        """
+        if progress >= SETTLED:
             return
-        largest = {key: LARGEST[key.rpartition(".")[2]] for key in self.keys}
-        slopes = {key: most * slope(self.net, key, width * most, evidence) for key, most in largest.items()}
+        share = 1 - progress / SETTLED
         self._steps += 1
-        for key, most in largest.items():
-            self._first[key] = _FIRST * self._first[key] + (1 - _FIRST) * slopes[key]
-            self._second[key] = _SECOND * self._second[key] + (1 - _SECOND) * slopes[key] ** 2
+        for key in self.keys:
+            rise = most(key) * slopes[key]
+            self._first[key] = _FIRST * self._first[key] + (1 - _FIRST) * rise
+            self._second[key] = _SECOND * self._second[key] + (1 - _SECOND) * rise**2
             first = self._first[key] / (1 - _FIRST**self._steps)
             second = self._second[key] / (1 - _SECOND**self._steps)
             if second > 0:
                 way = RATE * share * first / math.sqrt(second)
-                self.net.set_ranges({key: self.net.ranges()[key] + most * way})
+                self.net.set_ranges({key: self.net.ranges()[key] + most(key) * way})
 
     def state(self) -> dict[str, Any]:
         """Return what a resume needs besides the ranges themselves."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from symdsl.analysis.averages import averages
 from symdsl.analysis.facts import Average, Candidate, Layer, Node
 from symdsl.data import Dataset, Examples
 from symdsl.data.preprocessing import Preprocessing
-from symdsl.evidence import Laplace
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.runner.metrics import evaluate_outputs, noise_std, outputs_of
 from symdsl.runner.start import layer_records
@@ -21,7 +20,34 @@ KEPT_SHARE = 0.01
 """A candidate whose relative effective number is at least this is part of what was learned."""
 
 
-def describe_run(trainer: Trainer, dataset: Dataset, laplace: Laplace) -> dict[str, Any]:
+class Evidence(Protocol):
+    """An approximation or a bound of the evidence, as a result reports it."""
+
+    @property
+    def examples(self) -> int:
+        """Return N."""
+        ...
+
+    @property
+    def precisions(self) -> Mapping[str, float]:
+        """Return the precisions of the priors, by key."""
+        ...
+
+    @property
+    def squared_norms(self) -> Mapping[str, float]:
+        """Return `||theta_k||^2` of each tensor."""
+        ...
+
+    def log_evidence(self) -> float:
+        """Return it in nats, summed over examples."""
+        ...
+
+    def effective_parameters(self) -> Mapping[str, float]:
+        """Return the effective number of each tensor that has one."""
+        ...
+
+
+def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence) -> dict[str, Any]:
     """Return final metrics and the layer table (table 4 of Layer-wise Equivariances, 2023).
 
     The test examples are used only here, when the result is written.
@@ -29,15 +55,15 @@ def describe_run(trainer: Trainer, dataset: Dataset, laplace: Laplace) -> dict[s
     Args:
         trainer: the trainer, done.
         dataset: its data.
-        laplace: the approximation at the final parameters and priors.
+        evidence: at the final parameters and priors.
     """
     return {
-        "parameters": sum(parameter.numel() for parameter in trainer.net.parameters()),
+        "parameters": sum(layer.parameters for layer in layer_records(trainer.facts)),
         "train": _without(measure(trainer, dataset.train, dataset.preprocessing), "ece"),
         "test": measure(trainer, dataset.test, dataset.preprocessing),
-        "neg_log_evidence_per_example": dataset.preprocessing.nats - laplace.log_evidence() / laplace.examples,
+        "neg_log_evidence_per_example": dataset.preprocessing.nats - evidence.log_evidence() / evidence.examples,
         **(_noise(trainer, dataset) if trainer.likelihood.has_noise else {}),
-        "layers": [_layer(record, trainer, laplace) for record in layer_records(trainer.facts)],
+        "layers": [_layer(record, trainer, evidence) for record in layer_records(trainer.facts)],
         **({"averages": found} if (found := _averages(trainer)) else {}),
     }
 
@@ -75,13 +101,15 @@ def _without(metrics: dict[str, float | None], key: str) -> dict[str, float | No
     return {name: value for name, value in metrics.items() if name != key}
 
 
-def _layer(record: Layer, trainer: Trainer, laplace: Laplace) -> dict[str, Any]:
-    effective = laplace.effective_parameters()
+def _layer(record: Layer, trainer: Trainer, evidence: Evidence) -> dict[str, Any]:
+    effective = evidence.effective_parameters()
     names = [candidate.name for candidate in record.candidates]
     shares = path_shares(record.name, names, effective)
     pruned = dict(trainer.net.layers())[record.name].pruned
     bias = f"{record.name}.bias"
     left_out = record.name not in dict(trainer.net.active())
+    if len(names) == 1 and not left_out:
+        shares = {names[0]: 1.0}  # also of a layer that has no effective number, fixed or a point estimate
     chosen = None if left_out else max(names, key=lambda name: shares[name])
     return {
         "name": record.name,
@@ -89,26 +117,26 @@ def _layer(record: Layer, trainer: Trainer, laplace: Laplace) -> dict[str, Any]:
         "kept": [] if left_out else [name for name in names if shares[name] >= KEPT_SHARE or name == chosen],
         "candidates": [
             {"kind": candidate.name, "parameters": candidate.parameters}
-            | _candidate(f"{record.name}.{candidate.name}", candidate, laplace, effective)
+            | _candidate(f"{record.name}.{candidate.name}", candidate, evidence, effective)
             | {"relative": shares[candidate.name], "pruned": candidate.name in pruned}
             for candidate in record.candidates
         ],
         "bias": {
-            "precision": laplace.precisions.get(bias, LARGEST_PRECISION),
-            "weight_norm_sq": laplace.squared_norms.get(bias, 0.0),
+            "precision": evidence.precisions.get(bias, LARGEST_PRECISION),
+            "weight_norm_sq": evidence.squared_norms.get(bias, 0.0),
             "effective": effective.get(bias, 0.0),
         },
     }
 
 
 def _candidate(
-    key: str, candidate: Candidate, laplace: Laplace, effective: Mapping[str, float]
+    key: str, candidate: Candidate, evidence: Evidence, effective: Mapping[str, float]
 ) -> dict[str, float | list[float]]:
     tensors = [f"{key}.{tensor.name}" for tensor in candidate.tensors]
     total = math.fsum(effective.get(tensor, 0.0) for tensor in tensors)
     return {
-        "precision": [laplace.precisions.get(tensor, LARGEST_PRECISION) for tensor in tensors],
-        "weight_norm_sq": math.fsum(laplace.squared_norms.get(tensor, 0.0) for tensor in tensors),
+        "precision": [evidence.precisions.get(tensor, LARGEST_PRECISION) for tensor in tensors],
+        "weight_norm_sq": math.fsum(evidence.squared_norms.get(tensor, 0.0) for tensor in tensors),
         "effective": total,
-        "normalised": total / candidate.parameters,
+        "normalised": total / max(candidate.parameters, 1),
     }

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import attrs
 import torch
@@ -20,7 +20,6 @@ from symdsl import data as data_room
 from symdsl import lowering, ranks, render, runs
 from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError
-from symdsl.evidence import Laplace
 from symdsl.graph import content_hash, to_json
 from symdsl.predictive import Posterior, fit_last_layer, posterior_bytes
 from symdsl.progress import Callbacks
@@ -30,17 +29,18 @@ from symdsl.runner.loading import POSTERIOR
 from symdsl.runner.metrics import outputs_of
 from symdsl.runner.model import model_bytes
 from symdsl.runner.predictions import predictions_of
-from symdsl.runner.report import describe_run
+from symdsl.runner.report import Evidence, describe_run
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
 from symdsl.runner.start import begin, stated_start
-from symdsl.runner.structure import Structure, final_laplace
+from symdsl.runner.structure import Structure
 from symdsl.runner.training import EpochMetrics, Trainer
+from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import GRAPH, SPEC, WEIGHTS, OnlookersFolder, in_use
 from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.spec import Spec, parse
 
-Objective = Literal["laplace", "map"]
+Objective = Literal["laplace", "elbo", "map"]
 
 PICTURES: tuple[render.Format, ...] = ("dot", "svg", "png")
 
@@ -90,12 +90,12 @@ def search(
     out: str | Path | None = None,
     resume: str | Path | None = None,
     seed: int | None = None,
-    objective: Objective = "laplace",
+    objective: Objective | None = None,
     callbacks: Sequence[object] = (),
     weights_from: str | Path | None = None,
     data: Dataset | None = None,
 ) -> Result:
-    """Train a spec's network, learn its priors by the Laplace evidence, and write the run folder.
+    """Train a spec's network, learn its priors by the evidence, and write the run folder.
 
     Processes of one `torch.distributed` group divide the work; all of them must call this function. The first writes
     the folder and calls the callbacks.
@@ -107,7 +107,7 @@ def search(
         resume: folder of an unfinished run to continue instead, of the same spec if one is given. Of a finished one,
             what was lost or damaged since is written again.
         seed: replaces the spec's own.
-        objective: `laplace` learns the priors; `map` keeps them fixed, as the baseline.
+        objective: `map` keeps the priors fixed, as the baseline; by default what the spec says.
         callbacks: objects with some of the methods of `symdsl.Callback`.
         weights_from: folder of a run, finished or not, of a network with the same parameters; a new run starts from
             its weights, and nothing else.
@@ -120,8 +120,8 @@ def search(
         NumericalError: if the loss or the curvature is not finite, again after a retry at half the learning rate.
         KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
-    if objective not in ("laplace", "map"):
-        raise ValueError(f'`objective` (="{objective}") must be "laplace" or "map"')
+    if objective not in (None, *get_args(Objective)):
+        raise ValueError(f'`objective` (="{objective}") must be "map", or what the spec says')
     if resume is not None and (out is not None or weights_from is not None):
         raise ValueError("`resume` continues a run unchanged: leave `out` and `weights_from` out")
     if spec is None and (resume is None or seed is not None):
@@ -136,14 +136,31 @@ def search(
         given, folder_to_resume = spec, resume
         spec = ranks.from_first(lambda: spec_to_resume(RunFolder.view(folder_to_resume), given))
     assert spec is not None, "a spec or a run to resume is given"
+    maximised = objective_of(spec, objective)
     weights = None if weights_from is None else ranks.from_first(lambda: Weights.of(weights_from))
     started = time.perf_counter()
     dataset = data_room.load(spec, watch=heard.on_loading, given=data)
     loading = time.perf_counter() - started
     with _open(spec, out, resume) as folder, heard.hearing_failures(), _status_kept(folder):
-        run = _Run(spec, dataset, target, folder, objective, heard, loading)
+        run = _Run(spec, dataset, target, folder, maximised, heard, loading)
         run.prepare(resume is not None, weights)
         return run.finish()
+
+
+def objective_of(spec: Spec, asked: Objective | None = None) -> Objective:
+    """Return what a search of a spec maximises.
+
+    Args:
+        spec: says what it is where nothing is asked for.
+        asked: `map`, or what the spec says.
+
+    Raises:
+        ValueError: another objective is asked for.
+    """
+    own = spec.facts.search.objective.name
+    if asked not in (None, own, "map"):
+        raise ValueError(f'`objective` (="{asked}") must be "map", or "{own}" as the spec says')
+    return asked or own
 
 
 def _open(spec: Spec, out: str | Path | None, resume: str | Path | None) -> RunFolder:
@@ -211,7 +228,11 @@ class _Run:
         net = lowering.compile(spec, seed).to(device)
         start = begin(net, spec.facts, len(dataset.train)) if objective == "laplace" else stated_start(spec.facts)
         self.trainer = Trainer(net, spec.facts, dataset, seed, start.precisions)
-        self.structure = Structure(self.trainer, start.learned, self.callbacks.on_note)
+        self.learner = (
+            Variational(self.trainer, start.learned)
+            if objective == "elbo"
+            else Structure(self.trainer, start.learned, self.callbacks.on_note)
+        )
 
     def prepare(self, resumed: bool, weights: Weights | None = None) -> None:
         """Write what is known before the first epoch, or take up the last checkpoint."""
@@ -271,7 +292,7 @@ class _Run:
         """The last checkpoint, and what was lost since; a spec that was lost is written again."""
         state, content = self.folder.load_checkpoint()
         if state["objective"] != self.objective:
-            command = {"laplace": "search", "map": "map"}[state["objective"]]
+            command = "map" if state["objective"] == "map" else "search"
             raise RunError(f"{self.folder.path}: was started with `symdsl {command}`; resume it with that")
         if self.folder.read_info()["dataset"] != fingerprint:
             raise RunError(f"{self.folder.path}: the data are not those the run was started with")
@@ -282,8 +303,9 @@ class _Run:
 
     def _take_up(self, state: dict[str, Any], content: bytes) -> None:
         try:
-            self.trainer.restore(state["trainer"], load_tensors(content))
-            self.structure.restore(state["structure"])
+            tensors = load_tensors(content)
+            self.trainer.restore(state["trainer"], tensors)
+            self.learner.restore(state["structure"], tensors)
         except (SafetensorError, KeyError, RuntimeError) as error:
             raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
         self.seconds, self.retried = _PHASES | state["seconds"], state["retried"]
@@ -297,23 +319,23 @@ class _Run:
             except NumericalError as error:
                 self._retry(error)
         with self._timed("evidence"):
-            laplace = final_laplace(self.trainer)
-        content = ranks.from_first(lambda: self._concluded(laplace))
+            evidence = self.learner.final()
+        content = ranks.from_first(lambda: self._concluded(evidence))
         self.callbacks.on_finish(content)
         return Result(content, self.folder.path, self.spec)
 
-    def _concluded(self, laplace: Laplace) -> dict[str, Any]:
+    def _concluded(self, evidence: Evidence) -> dict[str, Any]:
         """Measures the network and writes the result; the content of `result.json`."""
         with self._timed("posterior"):
             posterior = self._posterior()
-        content = self._result(laplace)
+        content = self._result(evidence)
         self._write_result(content, posterior)
         return content
 
     def _epoch(self) -> None:
         started = time.perf_counter()
-        if self.objective == "laplace":
-            metrics, found, evidence_s = self.structure.train_epoch()
+        if self.objective != "map":
+            metrics, found, evidence_s = self.learner.train_epoch()
         else:
             metrics, found, evidence_s = self.trainer.train_epoch(), {}, 0.0
             self.trainer.noise = self.trainer.residual_variance
@@ -374,13 +396,13 @@ class _Run:
             "seconds": self.seconds,
             "retried": self.retried,
             "trainer": self.trainer.state(),
-            "structure": self.structure.state(),
+            "structure": self.learner.state(),
         }
-        self.folder.save_checkpoint(state, save_tensors(self.trainer.tensors()))
+        self.folder.save_checkpoint(state, save_tensors(self.trainer.tensors() | self.learner.tensors()))
         self._saved_at = time.perf_counter()
         self._saving_took = self._saved_at - started
 
-    def _result(self, laplace: Laplace) -> dict[str, Any]:
+    def _result(self, evidence: Evidence) -> dict[str, Any]:
         head = {
             "schema": runs.SCHEMA,
             "spec": self.folder.read_info()["spec"],  # a run may be resumed from its own spec.sym
@@ -390,7 +412,7 @@ class _Run:
             "epochs": self.trainer.epoch,
             "wall_s": {"total": sum(self.seconds.values()), **self.seconds},
         }
-        return head | describe_run(self.trainer, self.dataset, laplace)
+        return head | describe_run(self.trainer, self.dataset, evidence)
 
     def _predictions(self) -> bytes:
         self.trainer.net.eval()

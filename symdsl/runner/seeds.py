@@ -15,7 +15,7 @@ from symdsl.graph import content_hash
 from symdsl.progress import Observers
 from symdsl.runner.engines import Children, InProcess
 from symdsl.runner.many import run_all
-from symdsl.runner.searching import Objective
+from symdsl.runner.searching import Objective, objective_of
 from symdsl.runner.tasks import Task
 from symdsl.runs import SeedsFolder
 from symdsl.runs.folder import SPEC
@@ -60,7 +60,7 @@ def search_seeds(
     device: str = "auto",
     out: str | Path | None = None,
     resume: str | Path | None = None,
-    objective: Objective = "laplace",
+    objective: Objective | None = None,
     jobs: int = 1,
     watch: Observers | None = None,
     callbacks: Callable[[int], Sequence[object]] = _no_callbacks,
@@ -75,7 +75,7 @@ def search_seeds(
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         out: the folder, new or empty; `runs/<spec>/<time>-<hash>-seeds` when left out.
         resume: the folder of an earlier such search, to continue what is not finished, and run seeds it lacks.
-        objective: `laplace` learns the priors; `map` keeps them fixed, as the baseline.
+        objective: `map` keeps the priors fixed, as the baseline; by default what the spec says.
         jobs: seeds to run at a time; if more than one, each in a process of its own.
         watch: displays the progress of all seeds.
         callbacks: returns the callbacks for the search with a seed; see `search`.
@@ -91,10 +91,11 @@ def search_seeds(
         spec = _own_spec(resume)
     usual = () if resume else range(spec.facts.search.seed, spec.facts.search.seed + USUAL_SEEDS)
     numbers = usual if seeds is None else numbered(seeds, spec.facts.search.seed)
-    with _opened(spec, tuple(numbers), out, resume, objective) as folder, watch or Observers() as watcher:
+    maximised = objective_of(spec, objective)
+    with _opened(spec, tuple(numbers), out, resume, maximised) as folder, watch or Observers() as watcher:
         watcher.on_start(folder.path)
         finished = folder.finished()
-        tasks = [_task(folder, one, spec, device, objective) for one in folder.runs if one not in finished]
+        tasks = [_task(folder, one, spec, device, maximised) for one in folder.runs if one not in finished]
         engine = Children(max(1, (os.cpu_count() or 1) // jobs)) if jobs > 1 else InProcess()
 
         def note(task: Task, status: runs.Status, reason: str | None) -> None:

@@ -100,4 +100,5 @@ def _priors(facts: Facts) -> Iterator[tuple[str, Prior]]:
         for candidate in layer.candidates:
             for tensor in candidate.tensors:
                 yield f"{layer.name}.{candidate.name}.{tensor.name}", tensor.prior
-        yield f"{layer.name}.bias", layer.bias
+        if layer.bias is not None:
+            yield f"{layer.name}.bias", layer.bias

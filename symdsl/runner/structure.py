@@ -9,6 +9,7 @@ from typing import Any
 
 import attrs
 import torch
+from torch import Tensor
 
 from symdsl import ranks
 from symdsl.analysis.facts import Facts, Objective
@@ -272,6 +273,10 @@ class Structure:
             gains[block.join] = without - laplace.log_evidence()
         return gains
 
+    def final(self) -> Laplace:
+        """Return the approximation whose evidence a run reports; see `final_laplace`."""
+        return final_laplace(self.trainer)
+
     def _move_ranges(self) -> None:
         """Move the ranges of averages up the evidence, by half as many examples, the same on both sides."""
         index = sample(self.trainer, max(1, self._looked_at // 2))
@@ -315,7 +320,11 @@ class Structure:
         """Return what a resume needs besides the trainer's state."""
         return {"idle": dict(self._idle), "overfull": self._overfull, "ranges": self.ranges.state()}
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def tensors(self) -> dict[str, Tensor]:
+        """Return the tensors that a resume needs besides the trainer's: none."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Take up a state that `state` gave."""
         self._idle, self._overfull = dict(state["idle"]), state["overfull"]
         self.ranges.restore(state["ranges"])
@@ -332,7 +341,7 @@ def _within(block: Block, keys: Iterable[str]) -> list[str]:
 
 
 def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]) -> dict[str, float]:
-    """Return the relative effective number of each path of a layer; 0 for paths that are pruned.
+    """Return the relative effective number of each path of a layer: 0 for paths that are pruned.
 
     Args:
         layer: the layer's name.

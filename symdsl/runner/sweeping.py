@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 import attrs
 
@@ -17,7 +18,7 @@ from symdsl.progress import Observers
 from symdsl.report import report_html
 from symdsl.runner.engines import ENGINES, Place, Resources
 from symdsl.runner.many import run_all
-from symdsl.runner.searching import Objective
+from symdsl.runner.searching import Objective, objective_of
 from symdsl.runner.seeds import numbered
 from symdsl.runner.tasks import Task
 from symdsl.runs.schema import MOST_SEEDS
@@ -52,7 +53,7 @@ def grid(
     specs: Sequence[Path],
     settings: Mapping[str, Sequence[str]],
     seeds: int | Sequence[int] | None = None,
-    objectives: Sequence[Objective] = ("laplace",),
+    objectives: Sequence[Objective | None] = (None,),
 ) -> Grid:
     """Return the runs of a sweep, all specs checked with all settings.
 
@@ -60,7 +61,7 @@ def grid(
         specs: files.
         settings: the values that each key takes, as they are written.
         seeds: the seeds, or how many, counted up from each spec's own, which alone is run if this is left out.
-        objectives: `laplace`, `map` or both.
+        objectives: `map`, or nothing for each spec's own, or both.
 
     Raises:
         SpecError: a spec is wrong with some settings; it carries all that is wrong with the first such choice.
@@ -77,7 +78,8 @@ def grid(
     wanted: list[SweepRun] = []
     for number, ((one, _), point) in enumerate(zip(loaded, points, strict=True)):
         own = one.facts.search.seed
-        for objective, seed in itertools.product(objectives, [own] if seeds is None else numbered(seeds, own)):
+        chosen_objectives = [objective_of(one, asked) for asked in objectives]
+        for objective, seed in itertools.product(chosen_objectives, [own] if seeds is None else numbered(seeds, own)):
             name = _folder(point, objective if len(objectives) > 1 else "", seed, {one.folder for one in wanted})
             wanted.append(SweepRun(name, number, objective, seed))
     if len(wanted) > MOST_RUNS:
@@ -170,7 +172,7 @@ def _task(folder: SweepFolder, one: SweepRun, device: str) -> Task:
         name=point.spec,
         seed=one.seed,
         device=device,
-        objective="map" if one.objective == "map" else "laplace",
+        objective=cast(Objective, one.objective),
         folder=str(folder.run(one)),
         title=one.folder,
         profile=point.profile,

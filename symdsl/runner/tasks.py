@@ -43,7 +43,7 @@ class Task:
         name: its name.
         seed: replaces the spec's own.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
-        objective: `laplace` or `map`.
+        objective: `laplace`, `elbo` or `map`.
         folder: the run folder: new, or of the same run, which goes on.
         title: what it is called among others.
         profile: the profile of the spec that was set.

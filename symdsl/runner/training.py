@@ -77,6 +77,7 @@ class Trainer:
         step_size: factor on the learning rate, halved where the numbers went wrong.
         spread: by which ranges of averages are taken as larger or smaller in training; see `Average.draw`.
         residual_variance: of the targets around the outputs in the last epoch; 1 for classification.
+        loss_of: gives the outputs of a batch and its loss at unit noise, summed; an objective may put its own in place.
     """
 
     def __init__(
@@ -101,6 +102,7 @@ class Trainer:
         self.step = 0
         self.step_size = 1.0
         self.spread = 0.0
+        self.loss_of: Callable[[Examples], tuple[Tensor, Tensor]] = self._loss
         self._orbit = self._elements()
 
     def _elements(self) -> tuple[Element, ...]:
@@ -178,11 +180,16 @@ class Trainer:
 
     def _backward(self, own: Examples, examples: int) -> Tensor:
         """Sets the gradients that these examples give; returns their loss and right answers."""
-        outputs = self.net(own.x)
-        loss = self.likelihood.loss(outputs, own.y)
-        (self._regularised(loss / self.noise, own.x, outputs) / examples).backward()
+        outputs, loss = self.loss_of(own)
+        minimised = self._regularised(loss / self.noise, own.x, outputs) / examples
+        if minimised.requires_grad:
+            minimised.backward()
         right = torch.zeros_like(loss) if self.likelihood.has_noise else (outputs.argmax(1) == own.y).sum()
         return torch.stack((loss.detach(), right.to(loss.dtype)))
+
+    def _loss(self, batch: Examples) -> tuple[Tensor, Tensor]:
+        outputs = self.net(batch.x)
+        return outputs, self.likelihood.loss(outputs, batch.y)
 
     def _add_up(self, sums: Tensor | None) -> Tensor:
         """Adds up gradients and sums over the ranks; a rank without an example in the batch has zeros."""

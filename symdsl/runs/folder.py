@@ -244,7 +244,7 @@ class RunFolder:
 
         Args:
             spec: name of the spec.
-            objective: `laplace` or `map`.
+            objective: `laplace`, `elbo` or `map`.
             epochs: how many it is to have.
             seed: the seed of the run.
             device: what it runs on.

@@ -25,7 +25,7 @@ class Listed:
         resumable: whether `--resume` can continue it.
         reason: why it failed, or what is damaged.
         spec: name of its spec.
-        objective: `laplace` or `map`.
+        objective: `laplace`, `elbo` or `map`.
         seed: its seed.
         epoch: epochs done.
         epochs: epochs it is to have.

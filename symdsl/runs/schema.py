@@ -11,7 +11,7 @@ from symdsl.diagnostics import RunError
 Status = Literal["running", "interrupted", "failed", "finished"]
 
 MOST_SEEDS = 1000
-OBJECTIVES = ("laplace", "map")
+OBJECTIVES = ("laplace", "elbo", "map")
 RESULT_KEYS = (
     *("spec", "objective", "seed", "device", "parameters", "epochs", "wall_s", "train", "test"),
     *("neg_log_evidence_per_example", "layers"),

@@ -62,7 +62,7 @@ class SeedsFolder(SeveralFolder[Seed]):
             path: the folder, new or empty.
             spec: name of the spec.
             text: the spec as run, but for the seed.
-            objective: `laplace` or `map`.
+            objective: `laplace`, `elbo` or `map`.
             seeds: the numbers.
 
         Raises:
@@ -88,7 +88,7 @@ class SeedsFolder(SeveralFolder[Seed]):
                 f"{path}: was started from another spec; `--resume {path}` without one continues with its own"
             )
         if folder._head["objective"] != objective:
-            command = {"laplace": "search", "map": "map"}[folder._head["objective"]]
+            command = "map" if folder._head["objective"] == "map" else "search"
             raise RunError(f"{path}: was started with `symdsl {command}`; resume it with that")
         known = {one.seed for one in folder.runs}
         more = [Seed(seed) for seed in seeds if seed not in known]

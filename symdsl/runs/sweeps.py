@@ -52,7 +52,7 @@ class SweepRun:
     Attributes:
         folder: name of its run folder.
         point: number of its point.
-        objective: `laplace` or `map`.
+        objective: `laplace`, `elbo` or `map`.
         seed: its seed.
         status: how far it has come; `waiting` before it has begun.
         reason: why it failed, where it did.

@@ -64,6 +64,13 @@ def test_averages_take_the_transformations_of_the_evaluation() -> None:
 
 
 @pytest.mark.parametrize("stride", [1, 2])
+def test_random_features_keep_their_frequencies(stride: int) -> None:
+    features = attrs.evolve(FC, name="RFF", kind="RFF", arguments=(("lengthscale", 0.7),), tensors=())
+    net, plain, x = built(Chain(2, 6, 8).layer(features, channels=3, stride=stride).flatten().layer(FC, channels=5))
+    assert_same(plain(x), net(x), 2e-6)
+
+
+@pytest.mark.parametrize("stride", [1, 2])
 @pytest.mark.parametrize("kinds", LIFTED)
 def test_every_kind_on_lifted_maps(kinds: str, stride: int) -> None:
     chain = Chain(2, 6, 6).lift("p4").layer(*LIFTED[kinds], channels=3, stride=stride, activations=("gelu",))

@@ -38,6 +38,7 @@ def test_graph_holds_what_the_spec_says_of_the_whole():
         "batch": 8,
         "examples": facts.search.examples,
         "every": facts.search.every,
+        "objective": facts.search.objective.name,
     }
 
 

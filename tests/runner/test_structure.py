@@ -54,7 +54,7 @@ def test_a_pruned_path_stays_pruned_when_a_state_is_taken_up(small):
         one.evidence_step()
     other = structure(small())
     other.trainer.restore(one.trainer.state(), one.trainer.tensors())
-    other.restore(one.state())
+    other.restore(one.state(), one.tensors())
     assert dict(other.trainer.net.layers())["l1"].pruned == {"F-FC"}
     x = one.trainer.train.x
     assert torch.equal(other.trainer.net(x), one.trainer.net(x))
