@@ -66,8 +66,15 @@ def _collected(dataset: TorchDataset[Any], name: str) -> tuple[Tensor, Tensor]:
     return torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches])
 
 
+def _tensor(values: Any, name: str) -> Tensor:
+    try:
+        return torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"`{name}` must be a tensor or an array of numbers: {error}") from error
+
+
 def _images(values: Any, name: str) -> Tensor:
-    x = torch.as_tensor(values)
+    x = _tensor(values, name)
     if x.dtype != torch.uint8 and not x.is_floating_point():
         raise TypeError(f"`{name}` (={x.dtype}) must hold floats or uint8")
     if x.ndim not in (3, 4):
@@ -77,7 +84,7 @@ def _images(values: Any, name: str) -> Tensor:
 
 
 def _targets(values: Any, name: str) -> Tensor:
-    y = torch.as_tensor(values).detach().cpu()
+    y = _tensor(values, name).detach().cpu()
     if y.is_complex() or y.dtype == torch.bool:
         raise TypeError(f"`{name}` (={y.dtype}) must hold integers, which are labels, or floats, which are targets")
     if y.ndim not in ((1, 2) if y.is_floating_point() else (1,)):

@@ -55,7 +55,8 @@ def given(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """
     raise RunError(
         "the data of this spec are handed over in Python: "
-        "`symdsl.search(spec, data=symdsl.data.from_tensors(x_train, y_train, x_test, y_test))`"
+        "`symdsl.search(spec, data=symdsl.data.from_tensors(x_train, y_train, x_test, y_test))`; "
+        "with `resume=RUN` in place of `spec` an interrupted run goes on"
     )
 
 

@@ -115,13 +115,17 @@ def search(
 
     Raises:
         ValueError: if there is neither a spec nor a run to resume, or arguments exclude each other.
-        TypeError: if a callback has none of those methods.
+        TypeError: if spec or data are of another type, or a callback has none of those methods.
         RunError: if data, device or folder cannot be used; the message says what to do.
         NumericalError: if the loss or the curvature is not finite, again after a retry at half the learning rate.
         KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
     if objective not in (None, *get_args(Objective)):
         raise ValueError(f'`objective` (="{objective}") must be "map", or what the spec says')
+    if spec is not None and not isinstance(spec, Spec):
+        raise TypeError(f"`spec` (={spec!r}) must be a Spec: `symdsl.load(path)` reads one from a file")
+    if data is not None and not isinstance(data, Dataset):
+        raise TypeError(f"`data` (of type {type(data).__name__}) must be made by `symdsl.data.from_tensors`")
     if resume is not None and (out is not None or weights_from is not None):
         raise ValueError("`resume` continues a run unchanged: leave `out` and `weights_from` out")
     if spec is None and (resume is None or seed is not None):

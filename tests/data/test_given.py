@@ -179,3 +179,15 @@ def test_the_command_line_says_how_to_hand_data_over(
     assert done.exit_code == 3
     assert "symdsl.search(spec, data=symdsl.data.from_tensors(x_train, y_train, x_test, y_test))" in done.stderr
     assert CliRunner().invoke(main, ["compile", "mine.sym"]).exit_code == 0
+
+
+def test_numbers_written_as_text_are_refused() -> None:
+    with pytest.raises(TypeError, match="`x_train` must be a tensor or an array of numbers"):
+        from_tensors(np.zeros((2, 4, 4)).astype(str), [0, 1], images(2, 4, 4), [0, 1])
+
+
+def test_a_search_says_what_spec_and_data_must_be(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"`spec` \(='mine.sym'\) must be a Spec: `symdsl.load\(path\)` reads one"):
+        symdsl.search("mine.sym", out=tmp_path / "run")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"`data` \(of type tuple\) must be made by `symdsl.data.from_tensors`"):
+        symdsl.search(spec(), out=tmp_path / "run", data=(1, 2))  # type: ignore[arg-type]
