@@ -14,7 +14,7 @@ WIDTH = 0.15
 """Half of the distance over which the slope of the evidence is taken, as a share of the largest range."""
 
 RATE = 0.1
-"""How far a range goes in a step whose slope has one sign throughout, as a share of the largest range."""
+"""How far a range goes in a step after an estimate of the evidence, as a share of the largest range."""
 
 SETTLED = 0.8
 """Share of a run after which ranges stay, so that the weights are those of the ranges they are reported with."""
@@ -66,10 +66,11 @@ class Ranges:
 
     Args:
         net: the network whose ranges these are.
+        rate: how far a range goes in a step whose slope has one sign throughout, as a share of the largest range.
     """
 
-    def __init__(self, net: Network) -> None:
-        self.net = net
+    def __init__(self, net: Network, rate: float = RATE) -> None:
+        self.net, self.rate = net, rate
         self.keys = learned_ranges(net)
         self._first = dict.fromkeys(self.keys, 0.0)
         self._second = dict.fromkeys(self.keys, 0.0)
@@ -111,7 +112,7 @@ class Ranges:
             first = self._first[key] / (1 - _FIRST**self._steps)
             second = self._second[key] / (1 - _SECOND**self._steps)
             if second > 0:
-                way = RATE * share * first / math.sqrt(second)
+                way = self.rate * share * first / math.sqrt(second)
                 self.net.set_ranges({key: self.net.ranges()[key] + most(key) * way})
 
     def state(self) -> dict[str, Any]:

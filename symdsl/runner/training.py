@@ -154,12 +154,16 @@ class Trainer:
         return 2 * self._constant_loss / (len(self.train) * self.facts.data.classes)
 
     @property
+    def progress(self) -> float:
+        """Return the share of the run's training steps that are done."""
+        return self.step / (self.steps_per_epoch * self.search.epochs)
+
+    @property
     def learning_rate(self) -> float:
         """Return the learning rate of the next step."""
         optimizer = self.search.optimizer
-        progress = self.step / (self.steps_per_epoch * self.search.epochs)
-        warm = min(1.0, _COLD + (1 - _COLD) * progress / _WARM_UP)
-        return self.step_size * optimizer.lr * SCHEDULES[optimizer.schedule](progress) * warm
+        warm = min(1.0, _COLD + (1 - _COLD) * self.progress / _WARM_UP)
+        return self.step_size * optimizer.lr * SCHEDULES[optimizer.schedule](self.progress) * warm
 
     def _train_step(self, own: Examples, examples: int) -> Tensor:
         """Takes a step.

@@ -16,6 +16,7 @@ from symdsl.diagnostics import NumericalError, RunError
 from symdsl.evidence import Bound, WeightPosterior, normal_pairs
 from symdsl.evidence.prior_updates import LARGEST_PRECISION, SMALLEST_PRECISION
 from symdsl.nn import BIAS, Network, Use
+from symdsl.runner.ranges import RATE as RANGE_RATE
 from symdsl.runner.ranges import Ranges
 from symdsl.runner.structure import layer_shares
 from symdsl.runner.training import EpochMetrics, Trainer, stream
@@ -31,6 +32,12 @@ RATE = 0.1
 
 EVERY = 5
 """Training steps between moves of priors and ranges, unless the spec says."""
+
+WAIT = 0.1
+"""Share of a run before ranges move: slopes say nothing until the posterior has left the prior."""
+
+TRAVEL = 3.0
+"""How far a range may go in all steps of a run together, as a share of the largest range, before steps get shorter."""
 
 _SITES = ("hessian", "linear")
 
@@ -59,7 +66,8 @@ class Variational:
         self.keys = (f"{self.layer}.{path}.w", f"{self.layer}.{BIAS}")
         self.learned = [key for key in self.keys if key in learned]
         self.every = trainer.search.every or EVERY
-        self.ranges = Ranges(self.net)
+        steps = trainer.steps_per_epoch * trainer.search.epochs
+        self.ranges = Ranges(self.net, min(TRAVEL * self.every / steps, RANGE_RATE))
         self.posterior = WeightPosterior.at_prior(trainer.facts.data.classes, self._prior())
         self._slopes = dict.fromkeys(self.ranges.keys, 0.0)
         self._set_weights()
@@ -132,7 +140,8 @@ class Variational:
             best = self._size(key) / max(moments[key], 1e-300)
             self.trainer.precisions[key] = min(max(best, SMALLEST_PRECISION), LARGEST_PRECISION)
         self.posterior = attrs.evolve(self.posterior, prior=self._prior())
-        self.ranges.move(self._slopes, self.trainer.epoch / self.trainer.search.epochs)
+        if self.trainer.progress > WAIT:
+            self.ranges.move(self._slopes, self.trainer.progress)
 
     def _prior(self) -> Tensor:
         """The precision of every feature's weight, the bias last."""
