@@ -9,6 +9,9 @@ _LARGEST = 10**9
 EXAMPLES = 256
 """Training examples that an evidence step estimates the curvature on, if nothing else is asked for."""
 
+BOUND_EVERY = 5
+"""Training steps between moves of priors and ranges under the variational bound, if nothing else is asked for."""
+
 _RATE = Parameter("lr", Real(0, 1e3, above=True), 0.005, "learning rate at the start")
 _SCHEDULE = Parameter(
     "schedule", Choice(("cosine", "constant")), "cosine", "how the learning rate goes down over the run"
@@ -104,7 +107,8 @@ SEARCH = Signature(
             "every",
             Whole(1, _LARGEST),
             None,
-            "training steps between evidence steps; left out: so many that evidence takes about a tenth of the time",
+            "training steps between evidence steps; left out: so many that evidence takes about a tenth of the time, "
+            f"and {BOUND_EVERY} for `elbo`",
         ),
         Parameter("examples", Whole(1, _LARGEST), EXAMPLES, "training examples that an evidence step looks at"),
         Parameter("optimizer", Variant((_ADAM,)), "adam", "how the weights are trained"),

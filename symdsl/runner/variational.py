@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from symdsl import ranks
+from symdsl.catalog.searches import BOUND_EVERY
 from symdsl.data import Examples
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.evidence import Bound, WeightPosterior, normal_pairs
@@ -29,9 +30,6 @@ FINAL_DRAWS = 64
 
 RATE = 0.1
 """Share of the way to its optimum for a batch that the posterior goes in a step, at the learning rate's height."""
-
-EVERY = 5
-"""Training steps between moves of priors and ranges, unless the spec says."""
 
 WAIT = 0.1
 """Share of a run before ranges move: slopes say nothing until the posterior has left the prior."""
@@ -65,7 +63,7 @@ class Variational:
         self.layer, path = last_layer(self.net)
         self.keys = (f"{self.layer}.{path}.w", f"{self.layer}.{BIAS}")
         self.learned = [key for key in self.keys if key in learned]
-        self.every = trainer.search.every or EVERY
+        self.every = trainer.search.every or BOUND_EVERY
         steps = trainer.steps_per_epoch * trainer.search.epochs
         self.ranges = Ranges(self.net, min(TRAVEL * self.every / steps, RANGE_RATE))
         self.posterior = WeightPosterior.at_prior(trainer.facts.data.classes, self._prior())
