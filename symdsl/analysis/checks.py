@@ -11,7 +11,7 @@ from symdsl.analysis.joins import joins
 from symdsl.analysis.names import Scope
 from symdsl.diagnostics import Collector, Span
 from symdsl.groups import GROUPS, QUARTER_TURNS
-from symdsl.kinds import FC, KINDS, K
+from symdsl.kinds import KINDS, K
 from symdsl.language import ast
 
 _MOST_PARAMETERS = 10**10
@@ -153,8 +153,9 @@ def check_bound(search: Search, network: Network, spans: Mapping[str, Span], pla
 def _check_weighed(layer: Layer, network: Network, collector: Collector) -> None:
     """Report a last layer of which the outputs are no linear function."""
     after = network.nodes[network.nodes.index(layer) + 1 :]
-    fully = layer.candidates[0].kind == FC.name and layer.in_shape.flat
-    if not fully or layer.activations or not all(isinstance(node, Mean) for node in after):
+    whole = FactorSize(layer.out_shape.size, 1), FactorSize(layer.in_shape.size, 1)
+    dense = layer.in_shape.flat and [(one.left, one.right) for one in layer.candidates[0].tensors] == [whole]
+    if not dense or layer.activations or not all(isinstance(node, Mean) for node in after):
         message = f"`objective = elbo` needs outputs that are linear in the weights of the last layer, `{layer.name}`"
         help = "end the network with `flatten` and a layer of `FC` without activations"
         collector.report("E214", layer.span, message, help=help)

@@ -16,7 +16,6 @@ from symdsl.kinds.table import ENTRY_POINT, KindTable
 __all__ = [
     "CONV",
     "ENTRY_POINT",
-    "FC",
     "INIT_SCALE",
     "KINDS",
     "TRANSLATIONS",

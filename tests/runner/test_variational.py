@@ -114,6 +114,22 @@ def test_precisions_and_ranges_wait_for_the_end_of_burn_in():
     assert one.net.ranges()["average.rotation"] != before[1]["average.rotation"]
 
 
+def test_ranges_wait_until_the_posterior_has_left_the_prior():
+    one = learner(turned(search__every=1, search__epochs=8, search__batch=100))
+    moved = []
+
+    def after_step():
+        before = one.net.ranges()
+        one._after_step()
+        moved.append(one.net.ranges() != before)
+
+    for _ in range(8):
+        one.trainer.train_epoch(after_step)
+    assert moved[0] is False
+    assert moved[1:12] == [True] * 11
+    assert moved[-3:] == [False] * 3
+
+
 def test_priors_and_ranges_that_are_fixed_stay():
     text = TURNED.replace("samples = 3", "samples = 3, fixed") + "prior { out.FC ~ normal(precision = 3, fixed) }"
     one = learner(turned(text))
