@@ -4,8 +4,9 @@
     python benchmarks/structure.py kernels --seeds 711 1 2 3 4
 
 `depth` prints, for every number of blocks, test NLL and accuracy by MAP and learned, mean and standard error over
-seeds, and how many blocks were removed. `kernels` prints the share of each kernel in each layer, for digits and for
-digits whose pixels are shuffled. Runs are kept in `--out` and not repeated when they are there already.
+seeds, and how many blocks were removed. `kernels` prints, for digits and for digits whose pixels are shuffled, the
+evidence of networks of one kernel each, and the share of each kernel in a search over all of them. Runs are kept in
+`--out` and not repeated when they are there already.
 """
 
 from __future__ import annotations
@@ -63,22 +64,27 @@ def depth(given: argparse.Namespace) -> None:
 
 
 def kernels(given: argparse.Namespace) -> None:
-    """Shares of the kernels in every layer that has several."""
-    print(
-        "| spec | layer | "
-        + " | ".join(f"CONV({k}), %" for k in (1, 3, 5))
-        + " | test NLL |\n|---|---|---|---|---|---|"
-    )
+    """Networks of one kernel each beside the search over all three: evidence, and shares in every layer."""
+    print("| spec | kernels | test NLL | test accuracy, % | negative log evidence | shares of 1, 3, 5 by layer, % |")
+    print("|---|---|---|---|---|---|")
     for name in TASKS:
-        results = [trained(name, {}, "laplace", seed, given)[1] for seed in given.seeds]
-        nll = mean([result["test"]["nll"] for result in results])
-        for layers in zip(*(result["layers"] for result in results), strict=True):
-            if len(layers[0]["candidates"]) > 1:
-                shares = zip(*([100 * one["relative"] for one in layer["candidates"]] for layer in layers), strict=True)
-                print(
-                    f"| {name} | {layers[0]['name']} | {' | '.join(mean(one, 0) for one in shares)} | {nll} |",
-                    flush=True,
-                )
+        for sizes in ("[CONV(1)]", "[CONV(3)]", "[CONV(5)]", "[CONV(1), CONV(3), CONV(5)]"):
+            results = [trained(name, {"sizes": sizes}, "laplace", seed, given)[1] for seed in given.seeds]
+            nll = mean([result["test"]["nll"] for result in results], 3)
+            accuracy = mean([100 * result["test"]["accuracy"] for result in results], 1)
+            evidence = mean([result["neg_log_evidence_per_example"] for result in results], 3)
+            print(f"| {name} | {sizes} | {nll} | {accuracy} | {evidence} | {shares(results)} |", flush=True)
+
+
+def shares(results: Sequence[Mapping[str, Any]]) -> str:
+    """The mean share of each candidate in every layer that has several."""
+    layers = zip(*(result["layers"] for result in results), strict=True)
+    found = [
+        zip(*([100 * one["relative"] for one in layer["candidates"]] for layer in same), strict=True)
+        for same in layers
+        if len(same[0]["candidates"]) > 1
+    ]
+    return "; ".join(" ".join(f"{statistics.fmean(values):.0f}" for values in layer) for layer in found)
 
 
 def setting(text: str) -> tuple[str, str]:
