@@ -34,7 +34,7 @@ RATE = 0.1
 WAIT = 0.1
 """Share of a run before ranges move: slopes say nothing until the posterior has left the prior."""
 
-TRAVEL = 3.0
+TRAVEL = 6.0
 """How far a range may go in all steps of a run together, as a share of the largest range, before steps get shorter."""
 
 _SITES = ("hessian", "linear")
