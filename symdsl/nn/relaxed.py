@@ -53,6 +53,11 @@ def _note(reads: dict[str, _Read], name: str, path: Path, tensor: str, inputs: T
     reads[key] = _Read(path, tensor, inputs, output)
 
 
+def _by_plane(part: Tensor) -> bool:
+    """Whether the planes of a map are apart in memory; the sum of maps is stored as the first of them."""
+    return not part.is_contiguous(memory_format=torch.channels_last)
+
+
 class RelaxedLayer(nn.Module):
     """A layer that sums candidate paths: y = n^(-1/2) sum_k path_k(x) + bias, n the number of candidates.
 
@@ -154,5 +159,5 @@ class RelaxedLayer(nn.Module):
         if not parts:
             rows, columns = (side // stride for side, stride in zip(x.shape[2:], self.stride, strict=True))
             return bias.expand(len(x), -1, rows, columns)
-        y: Tensor = reduce(add, parts) * self.scale + bias
+        y: Tensor = torch.add(bias, reduce(add, sorted(parts, key=_by_plane)), alpha=self.scale)
         return y

@@ -5,6 +5,7 @@ from oracles.comparison import assert_same
 from symdsl import nn
 from symdsl.groups import GROUPS, TWO_STEPS_FROM
 from symdsl.kinds.convolution.module import Conv
+from symdsl.kinds.dense import module as dense
 from symdsl.kinds.dense.module import FactoredFullyConnected, FullyConnected, is_multiplied_out
 from symdsl.kinds.group.module import DepthwiseGroupConv, GroupConv, PointwiseGroupConv, SeparableGroupConv
 from symdsl.nn.activations import ACTIVATIONS
@@ -68,6 +69,19 @@ def test_the_same_seed_gives_the_same_weights(name):
     for key, value in first.items():
         assert torch.equal(value, second[key])
         assert not torch.equal(value, other[key])
+
+
+@pytest.mark.parametrize("written", [dense.FEW_POSITIONS, dense.FEW_POSITIONS + 1])
+def test_products_of_the_factored_path_have_the_gradients_of_their_sums(written):
+    shapes = (2, 3, 7), (5, 3, 7), (5, 3, written), (2, 5, written)
+    *leaves, g = (torch.randn(*one, generator=generator(seed), dtype=torch.float64) for seed, one in enumerate(shapes))
+    leaves = [one.requires_grad_() for one in leaves]
+    x, w2, w1 = leaves
+    found = dense.over_positions(dense.mixed(x, w2), w1)
+    expected = torch.einsum("ncx,dcx,dcy->ndy", x, w2, w1)
+    assert_same(found.detach(), expected.detach(), 1e-12)
+    for one, other in zip(*(torch.autograd.grad(y, leaves, g) for y in (found, expected)), strict=True):
+        assert_same(one, other, 1e-12)
 
 
 @pytest.mark.parametrize(("read", "written", "at_once"), [((3, 2, 5), (4, 3, 2), True), ((3, 4, 5), (4, 3, 2), False)])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 from torch.nn import functional
 
 from symdsl.analysis.facts import Candidate, Layer
@@ -17,6 +18,9 @@ MULTIPLIED_OUT_BELOW = 4
 
 `benchmarks/layers.py --only F-FC` compares the two ways: at 0.8 times, one product took 0.06 of the time of two sums.
 """
+
+FEW_POSITIONS = 16
+"""Positions up to which a product is faster with the examples innermost."""
 
 
 class FullyConnected(Path):
@@ -90,25 +94,94 @@ class FactoredFullyConnected(Path):
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
         """Return the sum over input positions, spread over output positions; see `Path.forward`."""
-        read = x.reshape(len(x), *self.w2.shape[1:])
+        read = by_plane(x).view(len(x), *self.w2.shape[1:])
         if record is None and is_multiplied_out(self.w2.shape[2], self.w1.shape[2]):
             return multiplied_out(read, self.w2, self.w1).reshape(-1, *self.out_shape)
         z = mixed(read, self.w2)
         if record is not None:
             record("w2", read, z)
             record("w1", z, None)
-        return torch.einsum("ndc,dcy->ndy", z, self.w1).reshape(-1, *self.out_shape)
+        return over_positions(z, self.w1).reshape(-1, *self.out_shape)
+
+
+def by_plane(x: Tensor) -> Tensor:
+    """Return the map `[n, plane, row, column]` stored in this order; its gradient is stored as `x` was."""
+    stored: Tensor = x if x.is_contiguous() else _ByPlane.apply(x)
+    return stored
 
 
 def mixed(read: Tensor, w2: Tensor) -> Tensor:
     """Return z[n, c', c] = sum_x x[n, c, x] w2[c', c, x], of `[n, C, X]` and `[C', C, X]`."""
-    return turned(torch.bmm(read.transpose(0, 1), w2.permute(1, 2, 0)))
+    z: Tensor = _Mixed.apply(read, w2)
+    return z
 
 
-def turned(slices: Tensor) -> Tensor:
-    """Return `[p, n, q]` as `[n, q, p]`, stored so that products of matrices `[n, p]` or `[q, p]` copy none."""
-    stored: Tensor = slices.flatten(1).t().contiguous()
-    return stored.view(*slices.shape[1:], len(slices))
+def over_positions(z: Tensor, w1: Tensor) -> Tensor:
+    """Return y[n, c', y] = sum_c z[n, c', c] w1[c', c, y], of `[n, C', C]` and `[C', C, Y]`."""
+    y: Tensor = _OverPositions.apply(z, w1)
+    return y
+
+
+class _ByPlane(Function):
+    """`by_plane`; two plain copies take less time than one between the two orders."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x.contiguous()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient.contiguous().contiguous(memory_format=torch.channels_last)
+
+
+class _Mixed(Function):
+    """`mixed`; z is stored with the examples innermost, so that no product of its slices copies them."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(read: Tensor, w2: Tensor) -> Tensor:
+        return torch.bmm(w2.transpose(0, 1), read.permute(1, 2, 0)).permute(2, 1, 0)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
+        read, w2 = ctx.saved_tensors
+        z = gradient.permute(2, 1, 0)
+        in_read = torch.bmm(z.mT, w2.transpose(0, 1)).transpose(0, 1) if ctx.needs_input_grad[0] else None
+        return in_read, torch.bmm(z, read.transpose(0, 1)).transpose(0, 1)
+
+
+class _OverPositions(Function):
+    """`over_positions`, in which z and its gradient have the examples innermost."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(z: Tensor, w1: Tensor) -> Tensor:
+        if w1.shape[2] <= FEW_POSITIONS:
+            return torch.bmm(w1.mT, z.permute(1, 2, 0)).permute(2, 0, 1).contiguous()
+        return torch.bmm(z.transpose(0, 1), w1).transpose(0, 1).contiguous()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
+        z, w1 = ctx.saved_tensors
+        few = w1.shape[2] <= FEW_POSITIONS
+        y = gradient.permute(1, 2, 0).contiguous().mT if few else gradient.transpose(0, 1).contiguous()
+        return torch.bmm(w1, y.mT).permute(2, 0, 1), torch.bmm(z.permute(1, 2, 0), y)
 
 
 def is_multiplied_out(read: int, written: int) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from symdsl.analysis.facts import Candidate, Layer
 from symdsl.groups import GROUPS, TRIVIAL, Group
-from symdsl.kinds.dense.module import is_multiplied_out, mixed, multiplied_out
+from symdsl.kinds.dense.module import by_plane, is_multiplied_out, mixed, multiplied_out, over_positions
 from symdsl.kinds.group.module import moved_points
 from symdsl.kinds.sparse.basis import Basis, BasisPlan, sites
 from symdsl.kinds.sparse.signature import anchor_count
@@ -72,7 +72,7 @@ class SparseFullyConnected(Path):
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
         """Return the output of F-FC with the weights that the basis functions make; see `Path.forward`."""
-        read = x.reshape(len(x), self.u2.shape[1], -1)
+        read = by_plane(x).view(len(x), self.u2.shape[1], -1)
         if record is None and is_multiplied_out(read.shape[2], self.basis1.apart.shape[1]):
             return multiplied_out(read, self.u2 @ self.phi2(), self.u1 @ self.phi1()).reshape(-1, *self.out_shape)
         z = self._read(read)
@@ -103,8 +103,8 @@ class SparseFullyConnected(Path):
         """y `[n, C', site]`."""
         phi = self.phi1()
         if _through_anchors(len(z), phi, z.shape[2]):
-            return torch.einsum("ndc,dcp->ndp", z, self.u1) @ phi
-        return torch.einsum("ndc,dcy->ndy", z, self.u1 @ phi)
+            return over_positions(z, self.u1) @ phi
+        return over_positions(z, self.u1 @ phi)
 
 
 def _through_anchors(examples: int, phi: Tensor, partners: int) -> bool:
