@@ -39,6 +39,16 @@ search {
   examples = 30
 }
 """
+TURNED = SPEC.replace(
+    "  layer l1: F-FC + CONV(3) -> 3 |> relu\n",
+    """
+  average affine(rotation = 20, samples = 3) {
+    layer l1: CONV(3) -> 3 |> relu
+  }
+""",
+).replace("layer l2: F-FC + CONV(3) -> 4 stride 2", "layer l2: CONV(3) -> 4 stride 2")
+"""A spec whose ranges are learned."""
+
 CURVATURES = {"joint": "joint", "kfac": "kfac-expand"}
 """Names of the spec, and of the evidence."""
 
@@ -152,6 +162,33 @@ def test_a_killed_rank_ends_the_run_with_one_line_and_one_process_goes_on(tiny):
 
     with pytest.raises(EnoughError):
         runner.search(resume="two", device="cpu", callbacks=[Stopping()])
+
+
+@pytest.mark.parametrize("text", [SPEC, TURNED], ids=["candidates", "ranges"])
+def test_a_run_of_one_process_goes_on_with_three_ranks(tiny, text):
+    (tiny / "tiny.sym").write_text(text)
+    runner.search(load("tiny.sym"), device="cpu", out="whole")
+
+    class StopError(Exception):
+        pass
+
+    class Stopping:
+        def on_epoch(self, record):
+            if record["epoch"] == 2:
+                raise StopError
+
+    with pytest.raises(StopError):
+        runner.search(load("tiny.sym"), device="cpu", out="part", callbacks=[Stopping()])
+    with ExitStack() as stack:
+        running = on_ranks(stack, ["-m", "symdsl", "search", "--resume", "part", "--device", "cpu"], tiny, number=3)
+        ended = ends(running)
+    assert [status for status, *_ in ended] == [0, 0, 0], ended
+    whole, part = (RunFolder.view(tiny / name).read_result() for name in ("whole", "part"))
+    assert part["test"]["nll"] == pytest.approx(whole["test"]["nll"], rel=1e-3)
+    expected, metrics = (RunFolder.view(tiny / name).read_metrics() for name in ("whole", "part"))
+    assert len(metrics) == 4
+    assert metrics[-1].get("ranges", {}) == pytest.approx(expected[-1].get("ranges", {}), rel=1e-3)
+    assert ("ranges" in metrics[-1]) is (text == TURNED)
 
 
 def test_one_process_alone_keeps_everything_to_itself():
