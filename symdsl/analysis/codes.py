@@ -180,9 +180,8 @@ _TABLE = (
     Code(
         "E214",
         "a network that `objective = elbo` cannot learn",
-        "The variational bound has a posterior of the last layer's weights alone, and chooses no candidates. Each "
-        "layer has one candidate; the last is `FC` behind `flatten`, without activations, and nothing but the end of "
-        "an `average` follows it.",
+        "The variational bound weighs the last layer alone and chooses no candidates: each layer has one, the last "
+        "`FC` behind `flatten`, without activations.",
         "search {\n  objective = elbo\n}\ninput image(1, 8, 8)\nlayer: F-FC + CONV(3) -> 4 |> relu\nflatten\n"
         "layer: FC -> classes",
         "search {\n  objective = elbo\n}\ninput image(1, 8, 8)\nlayer: CONV(3) -> 4 |> relu\nflatten\n"
