@@ -504,7 +504,7 @@ def test_an_atomic_write_keeps_the_mode(tmp_path):
     ("harm", "message"),
     [
         ({"schema": 2}, "written by another version"),
-        ({"objective": "elbo"}, r"`objective` \(='elbo'\) must be one of laplace, map"),
+        ({"objective": "entropy"}, r"`objective` \(='entropy'\) must be one of laplace, elbo, map"),
         ({"test": {"accuracy": 1.0}}, "`test` has no `nll`"),
         ({"train": None}, "`train` has no `accuracy`"),
         ({"layers": None}, "`layers` must be a list"),
