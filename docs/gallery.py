@@ -32,8 +32,8 @@ PROFILE = "cpu"
 
 _HEAD = """# Gallery
 
-Shipped specs, and what was learned from their data with one seed. `python docs/gallery.py` runs them all, or those that
-it is given, and writes this page.
+Shipped specs, and what `symdsl search SPEC` learned from their data with the seed of each. `python docs/gallery.py`
+runs them all, or those that it is given, and writes this page.
 
 | spec | test accuracy | test NLL, nats | test ECE | -log evidence per example | parameters | epochs | time |
 |---|--:|--:|--:|--:|--:|--:|--:|
@@ -145,8 +145,8 @@ def _part(entry: Entry, result: dict[str, Any]) -> str:
     learned = ", ".join(f"{layer['name']} {layer['chosen'] or 'removed'}" for layer in result["layers"])
     return (
         f"\n## {entry.title}\n\n{_description(entry.path)}\n\n"
-        f"`{entry.command}`, seed {result['seed']}, on {result['device']}.\n\n"
-        f"![{learned}]({(PICTURES / entry.name).as_posix()}.svg)\n"
+        + (f"`{entry.command}`\n\n" if " --set " in entry.command else "")
+        + f"![{learned}]({(PICTURES / entry.name).as_posix()}.svg)\n"
     )
 
 
