@@ -114,11 +114,10 @@ class Run:
 
 
 def runs_of(row: Row, spec: Spec, options: argparse.Namespace, out: Path) -> Iterator[Run]:
-    """The runs of a row: with every seed of an objective where the table asks for several, otherwise with the first."""
+    """The runs of a row, one for each objective and seed."""
     of_objective: dict[Objective, list[int]] = {"map": options.map_seeds, "laplace": options.seeds}
     for objective in options.objectives:
-        seeds = of_objective[objective]
-        for seed in seeds if row.several else seeds[:1]:
+        for seed in of_objective[objective]:
             yield Run(row, objective, seed, spec, out / f"{row.name}-{objective}-{seed}", options.device)
 
 
@@ -233,8 +232,8 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=Path("runs/paper"), help="where everything is kept")
     parser.add_argument("--rows", nargs="+", help="some rows only, by name")
     parser.add_argument("--objectives", nargs="+", choices=OBJECTIVES, default=OBJECTIVES)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[711, 1, 2], help="the first is every row's")
-    parser.add_argument("--map-seeds", type=int, nargs="+", help="those by MAP; without it the first of `--seeds`")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[711])
+    parser.add_argument("--map-seeds", type=int, nargs="+", help="those by MAP; without it `--seeds`")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, in processes of one thread each")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--set", type=_override, action="append", default=[], metavar="K=V", help="as of `symdsl`")
@@ -245,7 +244,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     strange = [name for name in options.rows if name not in names]
     if strange:
         parser.error(f"{options.table} has no row `{strange[0]}`; there are {', '.join(names)}")
-    options.map_seeds = options.seeds[:1] if options.map_seeds is None else options.map_seeds
+    options.map_seeds = options.seeds if options.map_seeds is None else options.map_seeds
     options.set = dict(options.set)
     return options
 

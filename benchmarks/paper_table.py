@@ -50,7 +50,7 @@ def markdown(title: str, scales: Sequence[str], lines: Sequence[Line], out: Path
     rule = "|" + "---|" * len(filled)
     failures = [f"- {line.row.name}, {line.objective} failed: {why}" for line in lines for why in line.reasons]
     parts = [f"# {title}", "\n".join(f"{one}." for one in scales), "\n".join([table[0], rule, *table[1:]])]
-    parts += ["\n".join(failures), _pictures(lines, out)]
+    parts += ["\n".join(failures), _comparison(lines), _pictures(lines, out)]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -118,7 +118,22 @@ def _wall(results: Sequence[Result]) -> str:
     if not results:
         return ""
     total, evidence = (statistics.fmean(one["wall_s"][key] for one in results) for key in ("total", "evidence"))
-    return f"{total:.0f} ({evidence:.0f})"
+    return f"{total:.0f} ({100 * evidence / total:.0f} %)"
+
+
+def _comparison(lines: Sequence[Line]) -> str:
+    """In how many rows learned priors have the lower mean test NLL."""
+    means: defaultdict[str, dict[Objective, float]] = defaultdict(dict)
+    for line in lines:
+        if line.results:
+            means[line.row.name][line.objective] = statistics.fmean(one["test"]["nll"] for one in line.results.values())
+    compared = {name: found for name, found in means.items() if len(found) == 2}
+    worse = [name for name, found in compared.items() if found["laplace"] >= found["map"]]
+    if not compared:
+        return ""
+    exceptions = f", not in {', '.join(worse)}" if worse else ""
+    count = f"{len(compared) - len(worse)} of {len(compared)} rows"
+    return f"With learned priors the test NLL is lower than by MAP in {count}{exceptions}."
 
 
 def _pictures(lines: Sequence[Line], out: Path) -> str:

@@ -38,7 +38,6 @@ class Row:
         map: the figures without learning priors.
         laplace: the figures with priors learned by the evidence.
         overrides: what makes the spec this row.
-        several: whether its learned network is searched for with all seeds, and not only the first.
     """
 
     name: str
@@ -48,7 +47,6 @@ class Row:
     map: Figures = Figures()
     laplace: Figures = Figures()
     overrides: Mapping[str, str] = attrs.field(factory=dict, hash=False)
-    several: bool = False
 
     def figures(self, objective: Objective) -> Figures:
         """What is printed for an objective."""
@@ -68,7 +66,6 @@ def _of_table_1(task: str, accuracies: Mapping[str, float]) -> tuple[Row, ...]:
             spec,
             "1.8 M",
             laplace=Figures(accuracies["learned"]),
-            several=True,
         ),
     )
 
@@ -77,8 +74,8 @@ def _of_table_2(name: str, title: str, parameters: str, by_map: Figures, by_lapl
     return Row(name, title, f"table2_{name}", parameters, by_map, by_laplace)
 
 
-def _of_table_3(name: str, title: str, by_map: Figures, by_laplace: Figures, several: bool = False) -> Row:
-    return Row(name, title, f"table3_{name}", "1.2 M", by_map, by_laplace, several=several)
+def _of_table_3(name: str, title: str, by_map: Figures, by_laplace: Figures) -> Row:
+    return Row(name, title, f"table3_{name}", "1.2 M", by_map, by_laplace)
 
 
 def _of_table_7(name: str, title: str, parameters: str, accuracy: float) -> Row:
@@ -126,21 +123,18 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
             "MNIST",
             Figures(97.59, 0.172),
             Figures(99.21, 0.023, 0.328, _shares("10 (0-46)", "15 (0-98)", "75 (1-100)")),
-            several=True,
         ),
         _of_table_3(
             "translated_mnist",
             "translated MNIST",
             Figures(90.78, 0.812),
             Figures(98.27, 0.053, 0.216, _shares("0 (0-0)", "23 (0-99)", "77 (1-100)")),
-            several=True,
         ),
         _of_table_3(
             "rotated_mnist",
             "rotated MNIST",
             Figures(91.02, 0.819),
             Figures(95.55, 0.136, 0.896, _shares("8 (0-20)", "8 (0-47)", "83 (47-100)")),
-            several=True,
         ),
         _of_table_3(
             "cifar10",
