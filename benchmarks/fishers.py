@@ -16,7 +16,7 @@ from effective_numbers import finished
 import symdsl
 
 CURVATURES = ("kfac-expand", "joint")
-FISHERS = ("mc(1)", "mc(10)", "signs(1)", "signs(10)")
+FISHERS = ("mc(1)", "mc(10)", "rademacher(1)", "rademacher(10)")
 
 
 def main() -> None:

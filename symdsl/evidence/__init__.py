@@ -13,7 +13,7 @@ from symdsl.evidence.loss import (
     Likelihood,
     MonteCarlo,
     Rademacher,
-    parse_fisher,
+    fisher_of,
 )
 from symdsl.evidence.prior_updates import mackay_step
 from symdsl.evidence.variational import Bound, WeightPosterior, normal_pairs
@@ -42,9 +42,9 @@ __all__ = [
     "WeightUse",
     "demand_weight_uses",
     "estimate",
+    "fisher_of",
     "fit",
     "laplace_of",
     "mackay_step",
     "normal_pairs",
-    "parse_fisher",
 ]

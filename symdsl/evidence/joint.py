@@ -18,7 +18,7 @@ from symdsl.evidence.backward import GGN, LogDet
 from symdsl.evidence.kfac import gram
 from symdsl.evidence.weight_use import BatchUse, per_example_gradients
 
-ROWS = 1024
+GRADIENTS = 1024
 """Per-example gradients of which a sketch is left; no more of them are kept as they are."""
 
 WIDTH = 512
@@ -105,7 +105,7 @@ class ProductSketch:
         return sums
 
 
-def _column_sketch(key: str, size: int, g: Tensor, a: Tensor) -> CountSketch | ProductSketch:
+def _sketch_of(key: str, size: int, g: Tensor, a: Tensor) -> CountSketch | ProductSketch:
     """The sketch of a tensor's parameters, drawn by its key alone."""
     drawn = torch.Generator(g.device).manual_seed(zlib.crc32(key.encode()))
     return CountSketch(size, WIDTH, drawn) if size <= LARGEST_FORMED else ProductSketch(g, a, WIDTH, drawn)
@@ -137,13 +137,13 @@ class JointSketch(GGN):
     Attributes:
         parts: sketched parts of the gradients in every tensor, `[w, w_k]`, by key.
         numbers: P_k, by key.
-        rows: R, the gradients that these stand for.
+        gradients: R, how many gradients these stand for.
         shared: whether every rank has it, so that they divide the work.
     """
 
     parts: Mapping[str, Tensor]
     numbers: Mapping[str, int]
-    rows: float
+    gradients: float
     shared: bool = False
 
     @property
@@ -194,7 +194,7 @@ class JointSketch(GGN):
     def scaled(self, factor: float) -> Self:
         """Return H times `factor`, by sketches; a sample of the gradients is a sketch of them, too."""
         parts = {key: part * factor**0.5 for key, part in self.parts.items()}
-        return type(self)(parts, self.numbers, self.rows * max(factor, 1.0), self.shared)
+        return type(self)(parts, self.numbers, self.gradients * max(factor, 1.0), self.shared)
 
 
 @attrs.frozen(eq=False)
@@ -205,24 +205,26 @@ class _Dimensions:
         widths: w_k, float64 `[tensor]`.
         numbers: P_k, float64 `[tensor]`.
         width: w.
-        rows: R.
+        gradients: R.
     """
 
     widths: Tensor
     numbers: Tensor
     width: int
-    rows: float
+    gradients: float
 
     @classmethod
     def of(cls, sketch: JointSketch, like: Tensor) -> _Dimensions:
         """Of a sketch, in tensors `like` another."""
         widths = [part.shape[1] for part in sketch.parts.values()]
-        return cls(like.new_tensor(widths), like.new_tensor(list(sketch.numbers.values())), like.shape[1], sketch.rows)
+        return cls(
+            like.new_tensor(widths), like.new_tensor(list(sketch.numbers.values())), like.shape[1], sketch.gradients
+        )
 
     @property
     def whole(self) -> bool:
         """Whether nothing was sketched."""
-        return self.width >= self.rows and bool((self.widths >= self.numbers).all())
+        return self.width >= self.gradients and bool((self.widths >= self.numbers).all())
 
     def folds(self, gamma: Tensor) -> Tensor:
         """s of every tensor."""
@@ -233,15 +235,15 @@ class _Dimensions:
         """t."""
         number = float(gamma.sum())
         left = max(1 - number / self.width, _LEFT_OVER)
-        return left / (1 - number / self.rows) if self.width < self.rows else 1.0
+        return left / (1 - number / self.gradients) if self.width < self.gradients else 1.0
 
     def folded(self, gamma: Tensor) -> float:
         """What the log determinant lacks."""
         lacks = _lost(gamma, self.widths) - _lost(gamma, self.numbers)
         number = gamma.sum()
-        across = _lost(number, number.new_tensor(self.width)) - _lost(number, number.new_tensor(self.rows))
+        across = _lost(number, number.new_tensor(self.width)) - _lost(number, number.new_tensor(self.gradients))
         total = float(lacks.where(self.widths < self.numbers, 0.0).sum())
-        return total + (float(across) if self.width < self.rows else 0.0)
+        return total + (float(across) if self.width < self.gradients else 0.0)
 
 
 def _lost(number: Tensor, dimensions: Tensor) -> Tensor:
@@ -257,8 +259,8 @@ class JointAccumulator:
     """
 
     def __init__(self, gradients: int, generator: torch.Generator) -> None:
-        self._rows = CountSketch(gradients, ROWS, generator)
-        self._columns: dict[str, CountSketch | ProductSketch] = {}
+        self._across = CountSketch(gradients, GRADIENTS, generator)
+        self._within: dict[str, CountSketch | ProductSketch] = {}
         self._parts: dict[str, Tensor] = {}
         self._start = 0
         self._shared = False
@@ -273,9 +275,9 @@ class JointAccumulator:
             end = self._start
             for g, a in use.pairs(gradients[key], min(use.size, LARGEST_FORMED)):
                 if key not in self._parts:
-                    self._columns[key] = _column_sketch(key, use.size, g, a)
-                    self._parts[key] = g.new_zeros(self._rows.width, self._columns[key].width)
-                self._rows.add(self._parts[key], end, self._columns[key].of_pairs(g, a))
+                    self._within[key] = _sketch_of(key, use.size, g, a)
+                    self._parts[key] = g.new_zeros(self._across.width, self._within[key].width)
+                self._across.add(self._parts[key], end, self._within[key].of_pairs(g, a))
                 end += len(g)
         self._start = end
 
@@ -291,5 +293,5 @@ class JointAccumulator:
 
     def ggn(self) -> JointSketch:
         """Return the sketched estimate of the Gauss-Newton matrix."""
-        numbers = {key: one.size for key, one in self._columns.items()}
-        return JointSketch(self._parts, numbers, float(self._rows.size), self._shared)
+        numbers = {key: one.size for key, one in self._within.items()}
+        return JointSketch(self._parts, numbers, float(self._across.size), self._shared)

@@ -176,10 +176,10 @@ def fit(
             likelihood, whole-valued `y` a categorical one.
         curvature: `kfac-expand` or `kfac-reduce`, a block for every tensor by its Kronecker factors, or `joint`, all
             tensors together by sketches of the gradients of single examples.
-        fisher: `exact`, `mc(m)`, `signs(m)`, or a `Fisher`.
+        fisher: `exact`, `mc(m)`, `rademacher(m)`, or a `Fisher`.
         precisions: prior precisions by key of `net.tensors()`; 1 for those left out.
         noise: variance of the Gaussian likelihood.
-        seed: of drawn labels, for `mc(m)`, of random signs, for `signs(m)`, and of sketches, for `joint`.
+        seed: of drawn labels, for `mc(m)`, of random signs, for `rademacher(m)`, and of sketches, for `joint`.
         batch: examples at a time.
 
     Raises:

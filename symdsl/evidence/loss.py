@@ -226,22 +226,22 @@ class Rademacher:
         return self.samples
 
 
-_SAMPLED: dict[str, type[MonteCarlo] | type[Rademacher]] = {"mc": MonteCarlo, "signs": Rademacher}
+_SAMPLED: dict[str, type[MonteCarlo] | type[Rademacher]] = {"mc": MonteCarlo, "rademacher": Rademacher}
 
 
 def fisher_of(kind: str, samples: int) -> Fisher:
-    """Return the Fisher estimator `exact`, `mc` or `signs`, the last two with a number of samples."""
+    """Return the Fisher estimator `exact`, `mc` or `rademacher`, the last two with a number of samples."""
     return Exact() if kind == "exact" else _SAMPLED[kind](samples)
 
 
 def parse_fisher(text: str) -> Fisher:
-    """Return the Fisher estimator that the text `exact`, `mc(m)` or `signs(m)` names.
+    """Return the Fisher estimator that the text `exact`, `mc(m)` or `rademacher(m)` names.
 
     Raises:
         ValueError: `text` is none of them.
     """
     if text == "exact":
         return Exact()
-    if sampled := re.fullmatch(r"(mc|signs)\((\d+)\)", text):
+    if sampled := re.fullmatch(r"(mc|rademacher)\((\d+)\)", text):
         return fisher_of(sampled[1], int(sampled[2]))
-    raise ValueError(f'`fisher` (="{text}") must be "exact", "mc(m)" or "signs(m)" with a whole number m')
+    raise ValueError(f'`fisher` (="{text}") must be "exact", "mc(m)" or "rademacher(m)" with a whole number m')

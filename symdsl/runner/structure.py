@@ -14,7 +14,7 @@ from torch import Tensor
 from symdsl import ranks
 from symdsl.analysis.facts import Facts, Objective
 from symdsl.diagnostics import NumericalError
-from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, laplace_of, parse_fisher
+from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
 from symdsl.evidence.prior_updates import lifted, mackay_step
 from symdsl.graph.cost import evidence_interval
 from symdsl.nn import Block
@@ -57,8 +57,7 @@ class Estimator:
         curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-expand")
         if curvature == "joint":
             return cls(curvature, Rademacher(1))
-        words = objective.fisher
-        return cls(curvature, parse_fisher("exact" if words.kind == "exact" else f"mc({words.samples})"))
+        return cls(curvature, fisher_of(objective.fisher.kind, objective.fisher.samples))
 
 
 FINAL = Estimator("joint", Rademacher(1))

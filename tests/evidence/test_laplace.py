@@ -240,8 +240,8 @@ def test_more_examples_than_rows_are_sketched(monkeypatch):
     data, precisions = Examples(x, torch.arange(240) % 3), dict.fromkeys(net.tensors(), 10.0)
     found = []
     for number in (240, 120):
-        monkeypatch.setattr(joint, "ROWS", number)
-        found.append(laplace.fit(net, data, curvature="joint", fisher="signs(1)", precisions=precisions))
+        monkeypatch.setattr(joint, "GRADIENTS", number)
+        found.append(laplace.fit(net, data, curvature="joint", fisher="rademacher(1)", precisions=precisions))
     exact, sketched = found
     assert {len(part) for part in exact.ggn.parts.values()} == {240}
     assert {len(part) for part in sketched.ggn.parts.values()} == {120}
@@ -251,7 +251,7 @@ def test_more_examples_than_rows_are_sketched(monkeypatch):
     assert sketched.log_evidence() == pytest.approx(exact.log_evidence(), rel=0.02)
 
 
-@pytest.mark.parametrize("fisher", ["mc(2)", "signs(2)"])
+@pytest.mark.parametrize("fisher", ["mc(2)", "rademacher(2)"])
 def test_sampled_columns_give_the_same_evidence_twice_for_the_same_seed(fisher):
     net, data = classifier()
     first, second, other = (laplace.fit(net, data, fisher=fisher, seed=seed).log_evidence() for seed in (1, 1, 2))
@@ -269,7 +269,7 @@ def test_signs_know_the_curvature_of_a_network_that_is_certain_where_labels_see_
     data = Examples(x[certain], label[certain])
     exact, signs, labels = (
         sum(laplace.fit(net, data, fisher=fisher, **determinants).effective_parameters().values())
-        for fisher in ("exact", "signs(1)", "mc(1)")
+        for fisher in ("exact", "rademacher(1)", "mc(1)")
     )
     assert len(certain) == 200
     assert signs == pytest.approx(exact, rel=tolerance)
