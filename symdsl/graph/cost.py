@@ -20,7 +20,7 @@ FLOAT32_BYTES = 4
 EVIDENCE_SHARE = 0.1
 """Time of evidence steps relative to that of training steps, unless a spec says how often they come."""
 
-RELATIVE_COST = {"joint": 3.5, "kfac": 2.0}
+RELATIVE_COST = {"joint": 5.0, "kfac": 2.0}
 """Time of estimating the curvature relative to that of training on as many examples (`benchmarks/evidence.py`)."""
 
 EIGENVALUE_COST = 5.0

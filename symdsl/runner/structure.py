@@ -23,8 +23,8 @@ from symdsl.runner.ranges import Ranges
 from symdsl.runner.start import FEW_EXAMPLES, layer_records
 from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
 
-PRUNED_SHARE = 1e-4
-"""A path whose relative effective number stays below this is pruned."""
+LEAST_EFFECTIVE = 0.5
+"""A path whose effective number of parameters stays below this is pruned: the data do not determine one of them."""
 
 LEAST_MEDIAN = 1.0
 """Median of a classifier's learned precisions that a search does not go below: that of MAP's."""
@@ -299,11 +299,12 @@ class Structure:
     def _prune(self, effective: Mapping[str, float]) -> list[str]:
         pruned = []
         for name, layer in self.trainer.net.layers():
-            for path, share in path_shares(name, layer.paths, effective).items():
+            for path in layer.paths:
                 key = f"{name}.{path}"
                 tensors = tensors_of(key, self.trainer.precisions)
                 spare = len(layer.active()) > 1
-                idle = bool(tensors) and spare and share < PRUNED_SHARE and self._may_go(tensors)
+                unused = math.fsum(effective[tensor] for tensor in tensors) < LEAST_EFFECTIVE
+                idle = bool(tensors) and spare and unused and self._may_go(tensors)
                 self._idle[key] = self._idle.get(key, 0) + 1 if idle else 0
                 if self._idle[key] == _PATIENCE:
                     self.trainer.prune(name, path)

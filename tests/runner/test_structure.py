@@ -48,6 +48,14 @@ def test_a_path_without_effective_parameters_is_pruned_after_some_evidence_steps
     assert all(not key.startswith("l1.F-FC") for key in one.evidence_step()[0].effective_parameters())
 
 
+@pytest.mark.parametrize(("number", "goes"), [(0.4, True), (0.6, False)])
+def test_a_path_goes_when_the_data_determine_less_than_half_a_parameter_of_it(small, number, goes):
+    one = structure(small())
+    effective = {**one.evidence_step()[0].effective_parameters(), "l1.F-FC.w1": number / 2, "l1.F-FC.w2": number / 2}
+    found = [path for _ in range(_PATIENCE) for path in one._prune(effective)]
+    assert ("l1.F-FC" in found) is goes
+
+
 def test_a_pruned_path_stays_pruned_when_a_state_is_taken_up(small):
     one = silenced(structure(small()), "l1.F-FC")
     for _ in range(_PATIENCE):
