@@ -36,8 +36,8 @@ MOST_EXAMPLES = 4096
 MOST_LEFT_OUT = 1000
 """Training examples that are left out, one after the other, to choose a temperature."""
 
-_CLEAR_GAIN = 0.5
-"""Standard errors of a gain in the Brier score that make it worth a temperature above 0."""
+_CLEAR_GAIN = 1.645
+"""Standard errors of a gain in the Brier score that make it worth a temperature above 0: chance gives 5 % of them."""
 
 PARTS = ("read", "given", "read_values", "given_values")
 """The tensors of a `TensorPosterior`."""
@@ -199,8 +199,8 @@ class Posterior:
         """Return the posterior at the temperature that predicts every training example best from all the others.
 
         Probabilities are judged by their likelihood, their Brier score and their calibration error, a regression by its
-        likelihood; the lowest of the temperatures that these choose is taken, but 0 where the Brier score gains less by
-        that than half the standard error of its gain.
+        likelihood; the lowest of the temperatures that these choose is taken, but 0 where the gain in the Brier
+        score is not significant, less than 1.645 of its standard errors.
 
         Leaving an example out is one Newton step of the linearised network: with V the covariance of its outputs,
         Lambda the Hessian and l the gradient of its loss in them, its outputs without it have the covariance
