@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from symdsl.analysis.averages import copies
-from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node, ParameterTensor
+from symdsl.analysis.facts import Candidate, FactorSize, Join, Layer, Node, ParameterTensor
 from symdsl.graph.build import chain, layers
 
 if TYPE_CHECKING:
@@ -80,18 +80,24 @@ def layer_curvature_bytes(layer: Layer) -> int:
     return sum(map(candidate_curvature_bytes, layer.candidates)) + sum(map(tensor_curvature_bytes, biases(layer)))
 
 
-def evidence_interval(layers: Iterable[Layer], curvature: str, examples: int, batch: int) -> int:
+def evidence_interval(nodes: Iterable[Node], curvature: str, examples: int, batch: int) -> int:
     """Return the training steps between evidence steps for which evidence takes about a tenth of the time.
 
+    With residual blocks that includes the joint matrix, and a forward pass without each block.
+
     Args:
-        layers: of the network.
+        nodes: of the network.
         curvature: `joint`, or another name of a curvature.
         examples: examples that an evidence step uses.
         batch: examples of a training step.
     """
-    steps = RELATIVE_COST["joint" if curvature == "joint" else "kfac"] * examples / batch
-    if curvature != "joint":
-        candidates = [candidate for layer in layers for candidate in layer.candidates]
+    nodes = tuple(nodes)
+    blocks = sum(isinstance(node, Join) for node in nodes)
+    used = {"joint": curvature == "joint" or blocks > 0, "kfac": curvature != "joint"}
+    passes = blocks / _BACKWARD + sum(RELATIVE_COST[key] for key, yes in used.items() if yes)
+    steps = passes * examples / batch
+    if used["kfac"]:
+        candidates = [candidate for node in nodes if isinstance(node, Layer) for candidate in node.candidates]
         training = _BACKWARD * batch * sum(candidate.multiply_adds for candidate in candidates)
         steps += EIGENVALUE_COST * sum(_cubes(candidate, examples) for candidate in candidates) / training
     return math.ceil(steps / EVIDENCE_SHARE)

@@ -130,7 +130,7 @@ def _evidence(graph: nx.DiGraph[str]) -> str:
         return "the variational bound, in every training step"
     if every is not None:
         return f"{examples:,} examples every {every:,} training steps"
-    joint, kfac = (evidence_interval(layers(graph), curvature, examples, batch) for curvature in ("joint", "kfac"))
+    joint, kfac = (evidence_interval(chain(graph), curvature, examples, batch) for curvature in ("joint", "kfac"))
     return (
         f"{examples:,} examples every {joint:,} training steps (joint) or {kfac:,} (Kronecker factors), "
         f"about {EVIDENCE_SHARE:.0%} of the time"

@@ -149,9 +149,8 @@ class Structure:
         self.trainer, self.learned, self.note = trainer, learned, note
         self.estimator = Estimator.of(trainer.search.objective, len(trainer.train))
         self._looked_at = min(trainer.search.examples, len(trainer.train))
-        interval = evidence_interval(
-            layer_records(trainer.facts), self.estimator.curvature, self._looked_at, trainer.search.batch
-        )
+        nodes = trainer.facts.network.nodes
+        interval = evidence_interval(nodes, self.estimator.curvature, self._looked_at, trainer.search.batch)
         steps = trainer.steps_per_epoch * (trainer.search.epochs - trainer.search.burnin)
         self.every = trainer.search.every or max(min(interval, steps // _LEAST_STEPS), 1)
         self._idle: dict[str, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from symdsl.graph.build import layers
+from symdsl.graph.build import chain
 from symdsl.graph.cost import EIGENVALUE_COST, EVIDENCE_SHARE, RELATIVE_COST, evidence_interval, multiply_adds
 from symdsl.spec import Spec, parse
 
@@ -20,7 +20,7 @@ network n {
 
 
 def interval(spec: Spec, curvature: str, examples: int, batch: int) -> int:
-    return evidence_interval(layers(spec.graph()), curvature, examples, batch)
+    return evidence_interval(chain(spec.graph()), curvature, examples, batch)
 
 
 @pytest.mark.parametrize(("examples", "batch"), [(256, 128), (64, 128), (1000, 7)])
@@ -38,3 +38,15 @@ def test_kronecker_factors_cost_their_eigenvalues_too(examples: int):
     training = 3 * 128 * multiply_adds(parse(SPEC).graph())
     steps = RELATIVE_COST["kfac"] * examples / 128 + EIGENVALUE_COST * cubes / training
     assert 0 <= interval(parse(SPEC), "kfac-expand", examples, 128) - steps / EVIDENCE_SHARE < 1
+
+
+@pytest.mark.parametrize("curvature", ["joint", "kfac-expand"])
+def test_residual_blocks_cost_a_forward_pass_each_and_the_joint_matrix(curvature: str):
+    plain = "layer r: CONV(3) -> 4 |> relu\n  layer s: CONV(3) -> 4\n  "
+    with_blocks, without = (
+        parse(SPEC.replace("flatten", text + "flatten")) for text in (f"residual {{ {plain} }}\n  ", plain)
+    )
+    joint = 0.0 if curvature == "joint" else RELATIVE_COST["joint"]
+    expected = (joint + 1 / 3) * 256 / 128 / EVIDENCE_SHARE
+    found = interval(with_blocks, curvature, 256, 128) - interval(without, curvature, 256, 128)
+    assert abs(found - expected) < 1
