@@ -12,16 +12,20 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from paper import spec_of
 from published import TABLES
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from symdsl import data
 from symdsl.analysis.facts import Facts
 from symdsl.data import Augmentation, Examples
+from symdsl.evidence.loss import Categorical
+from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.start import layer_records
 from symdsl.runner.training import SCHEDULES, stream
 
@@ -60,9 +64,9 @@ def train(net: nn.Module, train: Examples, facts: Facts, seed: int) -> None:
 @torch.no_grad()
 def measured(net: nn.Module, examples: Examples) -> tuple[float, float]:
     """Accuracy in per cent, and NLL in nats per example."""
-    outputs: Tensor = torch.cat([net(x) for x in examples.x.split(500)])
-    accuracy = float((outputs.argmax(1) == examples.y).double().mean())
-    return 100 * accuracy, float(functional.cross_entropy(outputs, examples.y))
+    outputs = torch.cat([net(x) for x in examples.x.split(500)])
+    found: Mapping[str, Any] = evaluate_outputs(outputs, examples.y, Categorical())
+    return 100 * found["accuracy"], found["nll"]
 
 
 def main() -> None:

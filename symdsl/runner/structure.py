@@ -302,7 +302,7 @@ class Structure:
                 key = f"{name}.{path}"
                 tensors = tensors_of(key, self.trainer.precisions)
                 spare = len(layer.active()) > 1
-                unused = math.fsum(effective[tensor] for tensor in tensors) < LEAST_EFFECTIVE
+                unused = path_effective(key, effective) < LEAST_EFFECTIVE
                 idle = bool(tensors) and spare and unused and self._may_go(tensors)
                 self._idle[key] = self._idle.get(key, 0) + 1 if idle else 0
                 if self._idle[key] == _PATIENCE:
@@ -339,6 +339,11 @@ def _within(block: Block, keys: Iterable[str]) -> list[str]:
     return [key for key in keys if key.startswith(tuple(f"{name}." for name in block.layers))]
 
 
+def path_effective(path: str, effective: Mapping[str, float]) -> float:
+    """Return the effective number of parameters of `path`, which is written `layer.path`: 0 if it is pruned."""
+    return math.fsum(effective[key] for key in tensors_of(path, effective))
+
+
 def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]) -> dict[str, float]:
     """Return the relative effective number of each path of a layer: 0 for paths that are pruned.
 
@@ -347,7 +352,7 @@ def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]
         paths: the layer's path names.
         effective: effective number of each parameter tensor, keyed `layer.path.tensor`.
     """
-    sums = {path: math.fsum(effective[key] for key in tensors_of(f"{layer}.{path}", effective)) for path in paths}
+    sums = {path: path_effective(f"{layer}.{path}", effective) for path in paths}
     total = math.fsum(sums.values())
     return {path: value / total if total > 0 else 0.0 for path, value in sums.items()}
 
