@@ -35,8 +35,8 @@ _HEAD = """# Gallery
 Shipped specs, and what `symdsl search SPEC` learned from their data with the seed of each. `python docs/gallery.py`
 runs them all, or those that it is given, and writes this page.
 
-| spec | test accuracy | test NLL, nats | test ECE | -log evidence per example | parameters | epochs | time |
-|---|--:|--:|--:|--:|--:|--:|--:|
+| spec | test accuracy | test NLL, nats | parameters | epochs | time |
+|---|--:|--:|--:|--:|--:|
 """
 
 
@@ -130,8 +130,7 @@ def _row(entry: Entry, result: dict[str, Any]) -> Iterator[str]:
     test = result["test"]
     yield f"[{entry.title}](#{_anchor(entry.title)})"
     yield percent_text(test.get("accuracy"))
-    yield from (number_text(test.get(key)) for key in ("nll", "ece"))
-    yield number_text(result["neg_log_evidence_per_example"])
+    yield number_text(test["nll"])
     yield f"{result['parameters']:,}"
     yield str(result["epochs"])
     yield time_text(result["wall_s"]["total"])
