@@ -178,7 +178,11 @@ class Collector:
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """All diagnostics so far, in the order of the text."""
         order = {source: index for index, source in enumerate(self._lines)}
-        return tuple(sorted(self._found.values(), key=lambda one: _place_key(one, order)))
+        found = sorted(
+            self._found.values(),
+            key=lambda one: (order.get(one.span.source, len(order)), one.span.line, one.span.column, one.code),
+        )
+        return tuple(found)
 
     @property
     def count(self) -> int:
@@ -203,11 +207,6 @@ class Collector:
         lines = self._lines.get(span.source, [])
         line = lines[span.line - 1] if span.line <= len(lines) else ""
         return Place(span, line.removesuffix("\r"), label)
-
-
-def _place_key(diagnostic: Diagnostic, order: Mapping[str, int]) -> tuple[int, int, int, str]:
-    span = diagnostic.span
-    return (order.get(span.source, len(order)), span.line, span.column, diagnostic.code)
 
 
 def suggest(word: str, known: Iterable[str]) -> str | None:
@@ -318,17 +317,14 @@ def _annotation(one: Diagnostic) -> str:
     message = f"{one.message}. {one.help}" if one.help else one.message
     if span.source.startswith(_NO_FILE):
         return f"::{one.severity} title={one.code}::{_escape(f'{span}: {message}')}"
-    where = f"file={_escape_property(span.source)},line={span.line},col={span.column}"
+    file = _escape(span.source).replace(":", "%3A").replace(",", "%2C")
+    where = f"file={file},line={span.line},col={span.column}"
     end = f"endLine={span.end_line},endColumn={span.end_column}"
     return f"::{one.severity} {where},{end},title={one.code}::{_escape(message)}"
 
 
 def _escape(text: str) -> str:
     return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _escape_property(text: str) -> str:
-    return _escape(text).replace(":", "%3A").replace(",", "%2C")
 
 
 _COLOURS = {"error": "\x1b[1;31m", "warning": "\x1b[1;33m", "gutter": "\x1b[1;34m", "note": "\x1b[1;36m"}

@@ -36,7 +36,7 @@ class Group:
     @property
     def needs_square(self) -> bool:
         """Whether some element swaps rows and columns, so that maps must be square."""
-        return any(map(_swaps, self.elements))
+        return any(matrix[0][0] == 0 for matrix in self.elements)
 
     def compose(self, left: int, right: int) -> int:
         """Return the index of the product `left * right`, which applies `right` first."""
@@ -76,10 +76,6 @@ class Group:
         if height == width:
             return self
         return next(group for group in self.subgroups() if not group.needs_square)
-
-
-def _swaps(matrix: Matrix) -> bool:
-    return matrix[0][0] == 0
 
 
 def _product(a: Matrix, b: Matrix) -> Matrix:

@@ -138,18 +138,15 @@ def _stages(
 
 
 def _relaxed(layer: facts.Layer, initial: Initial, generator: torch.Generator) -> nn.RelaxedLayer:
-    scale = initial.reads.gain * _widening(layer) * initial.std
+    scales = [one.init_scale for one in layer.candidates]
+    # On all of the layer's initial weights: what the mean over candidates takes from the widest of them.
+    widening = math.sqrt(len(scales)) * max(scales) / math.hypot(*scales)
+    scale = initial.reads.gain * widening * initial.std
     paths = {one.name: _path(layer, one, scale * one.init_scale, generator) for one in layer.candidates}
     for path in paths.values():
         path.expect_mean(initial.reads.share)
     shape = layer.out_shape
     return nn.RelaxedLayer(paths, shape.channels, shape.order, layer.strides, biased=layer.bias is not None)
-
-
-def _widening(layer: facts.Layer) -> float:
-    """Factor on all of a layer's initial weights: what the mean over candidates takes from the widest of them."""
-    scales = [one.init_scale for one in layer.candidates]
-    return math.sqrt(len(scales)) * max(scales) / math.hypot(*scales)
 
 
 def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:

@@ -193,17 +193,13 @@ def _diagnosed(
     program: ast.Program | None, name: str, overrides: Sequence[Override], collector: Collector
 ) -> tuple[Diagnostic, ...]:
     if program is not None and is_library(program):
-        _check_alone(program, overrides, collector)
+        # What the keys of a library's profiles name is for the specs that import it to say.
+        choose(program, profiles_of(program, collector), overrides, collector)
+        program = apply_overrides(program, [one for one in overrides if one.key != KEY], collector)
+        check_library(program, collector)
     elif program is not None:
         _check_whole(program, name, overrides, collector)
     return collector.diagnostics
-
-
-def _check_alone(program: ast.Program, overrides: Sequence[Override], collector: Collector) -> None:
-    """Check a library; what the keys of its profiles name is for the specs that import it to say."""
-    choose(program, profiles_of(program, collector), overrides, collector)
-    program = apply_overrides(program, [one for one in overrides if one.key != KEY], collector)
-    check_library(program, collector)
 
 
 def _check_whole(program: ast.Program, name: str, overrides: Sequence[Override], collector: Collector) -> None:

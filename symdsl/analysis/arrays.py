@@ -83,10 +83,18 @@ def _read(path: Path, task: str) -> Outline:
         if missing:
             raise BadDataError(f"`{path}` lacks `{missing[0]}`; it must hold {', '.join(NAMES)}")
         headers = {name: _header(archive, name) for name in NAMES}
-        _check_lengths(headers)
-        channels, height, width = _image(headers["x_train"])
+        for part in ("train", "test"):
+            x, y = headers[f"x_{part}"].shape, headers[f"y_{part}"].shape
+            if not x or not y or x[0] != y[0] or x[0] == 0:
+                counts = f"`x_{part}` {x} and `y_{part}` {y}"
+                raise BadDataError(f"{counts} must have the same number of examples, at least one")
+        shape = headers["x_train"].shape
+        if len(shape) not in (3, 4) or 0 in shape:
+            raise BadDataError(f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(shape)}")
+        channels = shape[1] if len(shape) == 4 else 1
+        height, width = shape[-2:]
         chosen = _task(headers["y_train"], task)
-        outline = Outline(channels, height, width, 1, headers["x_train"].shape[0], headers["x_test"].shape[0], chosen)
+        outline = Outline(channels, height, width, 1, shape[0], headers["x_test"].shape[0], chosen)
         doubts = doubts_of_shape(channels, height, width)
         if chosen == "classification":
             labels = _labels(archive, headers["y_train"])
@@ -126,20 +134,6 @@ def read_header(file: IO[bytes], size: int) -> Header:
     if not dtype.hasobject and head.tell() + math.prod(shape) * dtype.itemsize != size:
         raise ValueError(f"an array of shape {tuple(shape)} does not take {size - head.tell()} bytes")
     return Header(tuple(shape), dtype, columns_first)
-
-
-def _check_lengths(headers: dict[str, Header]) -> None:
-    for part in ("train", "test"):
-        x, y = headers[f"x_{part}"].shape, headers[f"y_{part}"].shape
-        if not x or not y or x[0] != y[0] or x[0] == 0:
-            raise BadDataError(f"`x_{part}` {x} and `y_{part}` {y} must have the same number of examples, at least one")
-
-
-def _image(header: Header) -> tuple[int, int, int]:
-    if len(header.shape) not in (3, 4) or 0 in header.shape:
-        raise BadDataError(f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(header.shape)}")
-    channels = header.shape[1] if len(header.shape) == 4 else 1
-    return channels, header.shape[-2], header.shape[-1]
 
 
 def _task(header: Header, task: str) -> Literal["classification", "regression"]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import cast
 
 import attrs
@@ -16,7 +15,7 @@ from symdsl.analysis.types import bind
 from symdsl.analysis.values import Applied, Located, describe
 from symdsl.analysis.walker import Walker
 from symdsl.diagnostics import Fix, Span
-from symdsl.kinds import KINDS, Refusal, Site, call_signature, completed
+from symdsl.kinds import KINDS, Site, call_signature, completed
 from symdsl.language import ast
 
 _MOST_CANDIDATES = 100
@@ -61,7 +60,10 @@ def _candidate(value: Located, walker: Walker) -> CandidateDraft | None:
         walker.scope.collector.report("E401", value.span, message, notes=value.notes)
         return None
     if applied.name not in KINDS:
-        _unknown_kind(applied, walker)
+        called = bool(applied.arguments) or "-" in applied.name
+        if called or not walker.scope.excuses(applied.name, KINDS):
+            also = () if "-" in applied.name else walker.scope.names
+            unknown("E302", "kind", applied.name, applied.name_span, KINDS, walker.scope.collector, also=also)
         return None
     kind = KINDS[applied.name]
     bound = bind(call_signature(kind), applied.arguments, value.span, walker.scope)
@@ -69,13 +71,6 @@ def _candidate(value: Located, walker: Walker) -> CandidateDraft | None:
         return None
     scale = cast("float | None", bound.pop("init_scale", None))
     return CandidateDraft(kind, cast("dict[str, Value]", bound), scale, None, value.span)
-
-
-def _unknown_kind(applied: Applied, walker: Walker) -> None:
-    called = bool(applied.arguments) or "-" in applied.name
-    if called or not walker.scope.excuses(applied.name, KINDS):
-        also = () if "-" in applied.name else walker.scope.names
-        unknown("E302", "kind", applied.name, applied.name_span, KINDS, walker.scope.collector, also=also)
 
 
 def placed(draft: CandidateDraft, layer: str, site: Site, title: Span, walker: Walker) -> CandidateDraft | None:
@@ -86,13 +81,6 @@ def placed(draft: CandidateDraft, layer: str, site: Site, title: Span, walker: W
     notes = walker.note(refusal.cause, _CAUSES[refusal.cause]) if refusal.cause else []
     if draft.span.line != title.line or draft.span.source != title.source:
         notes.insert(0, (title, f"`{layer}` reads {site.reads}"))
-    _refuse(refusal, draft, layer, notes, walker)
-    return None
-
-
-def _refuse(
-    refusal: Refusal, draft: CandidateDraft, layer: str, notes: Sequence[tuple[Span, str]], walker: Walker
-) -> None:
     begun = walker.started.span if walker.started else draft.span
     line = f" on line {begun.line}" if begun.source == draft.span.source else ""
     end = attrs.evolve(begun, line=begun.end_line, column=begun.end_column)
@@ -106,3 +94,4 @@ def _refuse(
         notes=notes,
         fix=Fix("lift the input", end, f"\n  lift {refusal.lift}") if refusal.lift else None,
     )
+    return None

@@ -54,17 +54,18 @@ def analyse_data(node: ast.Data, scope: Scope) -> DataFacts | None:
     source = _step(node.steps[0], _SOURCE_SIGNATURES, "data source", scope)
     transforms = [_step(step, _TRANSFORM_SIGNATURES, "transform", scope) for step in node.steps[1:]]
     outline = None if source is None else _outline(source, transforms, scope)
-    _check_order(transforms, scope)
+    for step, after in pairwise(transforms):
+        if step is not None and TRANSFORMS[step.name].on_batches:
+            notes = [] if after is None else [(after.span, "comes after it")]
+            message = f"`{step.name}` acts on training batches, so it must be the last transform"
+            scope.collector.report("E602", step.span, message, help="move it to the end", notes=notes)
     for transform, before in zip(transforms, (source, *transforms), strict=False):
         outline = _applied(transform, outline, before, scope)
     known = tuple(step for step in transforms if step is not None)
     if source is None or outline is None or len(known) < len(transforms):
         return None
-    return DataFacts(_facts(source, known, outline), outline)
-
-
-def _facts(source: Step, transforms: tuple[Step, ...], outline: Outline) -> Data:
-    return Data(source, transforms, outline.channels, outline.height, outline.width, outline.classes, outline.task)
+    data = Data(source, known, outline.channels, outline.height, outline.width, outline.classes, outline.task)
+    return DataFacts(data, outline)
 
 
 def _step(node: ast.Call, table: Mapping[str, Signature], what: str, scope: Scope) -> Step | None:
@@ -134,15 +135,6 @@ def _outline(source: Step, transforms: Sequence[Step | None], scope: Scope) -> O
         scope.collector.report("E601", source.span, outline.uneven, help=help)
         return None
     return outline
-
-
-def _check_order(transforms: Sequence[Step | None], scope: Scope) -> None:
-    """Reports what acts on training batches, but is not the last transform."""
-    for step, after in pairwise(transforms):
-        if step is not None and TRANSFORMS[step.name].on_batches:
-            notes = [] if after is None else [(after.span, "comes after it")]
-            message = f"`{step.name}` acts on training batches, so it must be the last transform"
-            scope.collector.report("E602", step.span, message, help="move it to the end", notes=notes)
 
 
 def _applied(step: Step | None, outline: Outline | None, before: Step | None, scope: Scope) -> Outline | None:

@@ -59,23 +59,17 @@ def order(needs: Mapping[str, Iterable[str]]) -> Order:
     """Sort names by their dependencies, without recursion, so that chains may be of any length."""
     done: dict[str, None] = {}
     circles: dict[str, tuple[str, ...]] = {}
-    for name in needs:
-        _visit(name, needs, done, circles)
+    for root in needs:
+        path: dict[str, Iterator[str]] = {} if root in done else {root: iter(needs[root])}
+        while path:
+            name, rest = next(reversed(path.items()))
+            following = next((other for other in rest if other in needs and other not in done), None)
+            if following is None:
+                done[name] = None
+                del path[name]
+            elif following in path:
+                way = list(path)
+                circles.setdefault(following, tuple(way[way.index(following) + 1 :]))
+            else:
+                path[following] = iter(needs[following])
     return Order(tuple(done), circles)
-
-
-def _visit(
-    root: str, needs: Mapping[str, Iterable[str]], done: dict[str, None], circles: dict[str, tuple[str, ...]]
-) -> None:
-    path: dict[str, Iterator[str]] = {} if root in done else {root: iter(needs[root])}
-    while path:
-        name, rest = next(reversed(path.items()))
-        following = next((other for other in rest if other in needs and other not in done), None)
-        if following is None:
-            done[name] = None
-            del path[name]
-        elif following in path:
-            way = list(path)
-            circles.setdefault(following, tuple(way[way.index(following) + 1 :]))
-        else:
-            path[following] = iter(needs[following])

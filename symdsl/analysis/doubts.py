@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdsl.catalog.data import CHANNELS_FIRST, Doubt, channels_last
@@ -47,7 +47,8 @@ def doubts_of_targets(targets: NDArray[Any]) -> tuple[Doubt, ...]:
         message = f"the {columns} targets of `y_train` look like one-hot labels, but will be learned as real numbers"
         return (Doubt("W111", message, _meant("y.argmax(1)")),)
     values = np.unique(targets)
-    if columns == 1 and 1 < len(values) <= min(_MOST_LABEL_VALUES, len(targets) // 2) and _counts_up(values):
+    counts_up = (values == np.arange(len(values))).all()  # 0, 1, 2, ... without gaps
+    if columns == 1 and 1 < len(values) <= min(_MOST_LABEL_VALUES, len(targets) // 2) and counts_up:
         message = (
             f"the targets of `y_train` look like labels of {len(values)} classes, but will be learned as real numbers"
         )
@@ -59,21 +60,9 @@ def _meant(expression: str) -> str:
     return f"save `{expression}` for classes, or write `task = regression` if numbers are meant"
 
 
-def _counts_up(values: NDArray[Any]) -> bool:
-    """Whether the values are 0, 1, 2, ... without gaps."""
-    import numpy as np
-
-    return bool((values == np.arange(len(values))).all())
-
-
 def _gaps(found: Sequence[int]) -> str:
     """The numbers below the last of those found that are missing, in stretches."""
-    stretches = list(_stretches(found))
+    pairs = zip((-1, *found), found, strict=False)
+    stretches = [(before + 1, after - 1) for before, after in pairs if after - before > 1]
     shown = [str(first) if first == last else f"{first} to {last}" for first, last in stretches[:_MOST_STRETCHES]]
     return ", ".join(shown) + (", and more" if len(stretches) > _MOST_STRETCHES else "")
-
-
-def _stretches(found: Sequence[int]) -> Iterator[tuple[int, int]]:
-    for before, after in zip((-1, *found), found, strict=False):
-        if after - before > 1:
-            yield before + 1, after - 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TypeAlias
 
 import attrs
@@ -57,12 +56,8 @@ class LayerDraft:
         """A unique name for each candidate: its kind, with arguments or a number where several share it."""
         kinds = [candidate.kind.name for candidate in self.candidates]
         names = [self.label(one) if kinds.count(one.kind.name) > 1 else one.kind.name for one in self.candidates]
-        return tuple(_numbered(names, index) for index in range(len(names)))
-
-
-def _numbered(names: Sequence[str], index: int) -> str:
-    before = names[:index].count(names[index])
-    return f"{names[index]} #{before + 1}" if before else names[index]
+        before = [names[:index].count(name) for index, name in enumerate(names)]
+        return tuple(f"{name} #{count + 1}" if count else name for name, count in zip(names, before, strict=True))
 
 
 Draft: TypeAlias = Input | Lift | LayerDraft | Join | Average | Mean | Project | Pool | Flatten

@@ -42,13 +42,11 @@ def page() -> str:
 
 
 def _indented(example: str) -> str:
-    return "\n".join(f"    {line}" for line in _lines(example))
-
-
-def _lines(example: str) -> list[str]:
-    """The lines of an example; of an overlong one, only both ends."""
+    """The lines of an example, indented; of an overlong one, only both ends."""
     half = _LONGEST_LINE // 2 - 2
-    return [line if len(line) <= _LONGEST_LINE else f"{line[:half]} ... {line[-half:]}" for line in example.split("\n")]
+    lines = example.split("\n")
+    shown = [line if len(line) <= _LONGEST_LINE else f"{line[:half]} ... {line[-half:]}" for line in lines]
+    return "\n".join(f"    {line}" for line in shown)
 
 
 if __name__ == "__main__":

@@ -37,11 +37,7 @@ def _check_words(value: Located, scope: Scope) -> None:
     nested = value.value if isinstance(value.value, tuple) else (value,)
     for one in nested:
         if isinstance(one.value, Applied) and not is_word(one.value.name):
-            _unknown_word(one.value, scope)
-
-
-def _unknown_word(value: Applied, scope: Scope) -> None:
-    also = (*words(), *FUNCTIONS)
-    if value.arguments or not scope.excuses(value.name, also):
-        also = (*scope.names, *also)
-        unknown("E301", "name", value.name, value.name_span, (), scope.collector, also=also)
+            name, also = one.value.name, (*words(), *FUNCTIONS)
+            if one.value.arguments or not scope.excuses(name, also):
+                also = (*scope.names, *also)
+                unknown("E301", "name", name, one.value.name_span, (), scope.collector, also=also)

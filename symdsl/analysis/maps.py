@@ -74,11 +74,9 @@ def lift(node: ast.Lift, walker: Walker) -> None:
     if node.group.text not in groups:
         unknown("E305", "group", node.group.text, node.group.span, groups, walker.scope.collector)
         walker.shape = None
-    elif walker.shape is not None:
-        _lift(node, walker.shape, walker)
-
-
-def _lift(node: ast.Lift, shape: Shape, walker: Walker) -> None:
+    shape = walker.shape
+    if shape is None:
+        return
     if shape.flat:
         _needs_image("lift", node.span, walker)
     elif shape.group != TRIVIAL:

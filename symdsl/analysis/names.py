@@ -133,7 +133,11 @@ def _network(
     networks: Sequence[ast.Network | ast.Instance], gaps: Sequence[ast.Unread], whole: Span, collector: Collector
 ) -> ast.Network | ast.Instance | None:
     instantiated = {one.template.name.text for one in networks if isinstance(one, ast.Instance)}
-    built = [one for one in networks if isinstance(one, ast.Instance) or _complete(one, instantiated)]
+    built = [
+        one
+        for one in networks
+        if isinstance(one, ast.Instance) or not (one.parameters or one.name.text in instantiated)
+    ]
     if not built and hidden("network", gaps):
         return None
     if not built:
@@ -144,10 +148,6 @@ def _network(
         return None
     _only_one("network", built, collector)
     return built[0]
-
-
-def _complete(node: ast.Network, instantiated: set[str]) -> bool:
-    return not node.parameters and node.name.text not in instantiated
 
 
 def _data(found: Sequence[ast.Data], gaps: Sequence[ast.Unread], whole: Span, collector: Collector) -> ast.Data | None:
@@ -273,16 +273,14 @@ class Scope:
 
     def look_up(self, name: ast.Word) -> Located | None:
         """Return the value of a defined name, located where it is used."""
-        found = self._value(name)
-        return None if found is None else Located(found.value, name.span, found.origins or (found.span,))
-
-    def _value(self, name: ast.Word) -> Located | None:
         if name.text in self.local:
-            return self.local[name.text]
-        if name.text in self.lets:
+            found = self.local[name.text]
+        elif name.text in self.lets:
             self.used.add(name.text)
-            return self.let(name)
-        return self.builtins[name.text]()
+            found = self.let(name)
+        else:
+            found = self.builtins[name.text]()
+        return None if found is None else Located(found.value, name.span, found.origins or (found.span,))
 
     def refuse(self, name: str, others: Sequence[str] = ()) -> None:
         """Report a circular `let`, and make its value unknown; `others` are part of the circle."""

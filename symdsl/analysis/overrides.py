@@ -168,7 +168,9 @@ class _Finding:
         if not dot:
             return self._named(section)
         if section not in SECTIONS:
-            unknown("E310", "section", section, self._beginning(section), SECTIONS, self.collector)
+            whole = self.key.span
+            place = attrs.evolve(whole, end_line=whole.line, end_column=whole.column + len(section))
+            unknown("E310", "section", section, place, SECTIONS, self.collector)
             return None
         return SECTIONS[section](self, key)
 
@@ -181,8 +183,12 @@ class _Finding:
             return Slot(let.value, "", isinstance(let.value, ast.Text), put)
         for instance in (one for one in self.program.statements if isinstance(one, ast.Instance)):
             parameters = _parameters(self.program, instance)
-            if name in (one.name.text for one in parameters):
-                return self._parameter(instance, parameters, name)
+            names = [one.name.text for one in parameters]
+            if name in names:
+                index = names.index(name)
+                put = partial(self._with_parameter, instance, name, index)
+                old = _given(instance.template, name, index) or parameters[index].default
+                return Slot(old, "", False, put)
         known = _keys(self.program)
         if not hidden("let", gaps_of(self.program)) or suggest(name, known):
             self._unknown(self.key.span, name, known, ": nothing can be set by it")
@@ -190,12 +196,6 @@ class _Finding:
 
     def _with_let(self, let: ast.Let, value: ast.Expression) -> ast.Program:
         return _replaced(self.program, let, attrs.evolve(let, value=value))
-
-    def _parameter(self, instance: ast.Instance, parameters: Sequence[ast.Parameter], name: str) -> Slot:
-        index = [one.name.text for one in parameters].index(name)
-        default = parameters[index].default
-        put = partial(self._with_parameter, instance, name, index)
-        return Slot(_given(instance.template, name, index) or default, "", False, put)
 
     def _with_parameter(self, instance: ast.Instance, name: str, index: int, value: ast.Expression) -> ast.Program:
         template = _with_argument(instance.template, name, index, value)
@@ -215,12 +215,12 @@ class _Finding:
                 self._unknown(self._end(key), key, known, " of `data`")
             return None
         if owners[0] != 0 and len(owners) > 1:
-            self._ambiguous(key, [data.steps[index] for index in owners])
+            notes = [(data.steps[index].span, "has it") for index in owners]
+            message = f"more than one transform has an argument `{key}`"
+            self.collector.report("E310", self.key.span, message, help="change the spec, or use a `let`", notes=notes)
             return None
-        return self._step(data, owners[0], key)
-
-    def _step(self, data: ast.Data, at: int, key: str) -> Slot:
-        signature = _signature(at, data.steps[at])
+        at = owners[0]
+        signature = signatures[at]
         assert signature is not None, "the owner of the key was looked up"
         parameter, index = signature.parameter(key), signature.names.index(key)
         assert parameter is not None, "the owner of the key has it"
@@ -232,11 +232,6 @@ class _Finding:
         step = _with_argument(data.steps[at], key, index, value)
         steps = (*data.steps[:at], step, *data.steps[at + 1 :])
         return _replaced(self.program, data, attrs.evolve(data, steps=steps))
-
-    def _ambiguous(self, key: str, steps: Sequence[ast.Call]) -> None:
-        notes = [(step.span, "has it") for step in steps]
-        message = f"more than one transform has an argument `{key}`"
-        self.collector.report("E310", self.key.span, message, help="change the spec, or use a `let`", notes=notes)
 
     # search
 
@@ -260,10 +255,6 @@ class _Finding:
         return _replaced(self.program, block, attrs.evolve(block, settings=(*kept, setting)))
 
     # words
-
-    def _beginning(self, section: str) -> Span:
-        whole = self.key.span
-        return attrs.evolve(whole, end_line=whole.line, end_column=whole.column + len(section))
 
     def _end(self, key: str) -> Span:
         whole = self.key.span

@@ -94,8 +94,12 @@ def bind_parameters(template: Template, call: ast.Call, scope: Scope) -> dict[st
     for name, parameter in parameters.items():
         if name in placed:
             values[name] = _of_type(placed[name], parameter, scope)
-        else:
-            values[name] = _default(parameter, values, call, scope)
+            continue
+        if parameter.default is None:
+            message = f"`{call.name.text}` needs `{name}`"
+            notes = [(parameter.name.span, "asked for here")]
+            scope.collector.report("E403", call.span, message, notes=notes)
+        values[name] = _written(parameter, values, scope)
     return values
 
 
@@ -131,24 +135,11 @@ def _name(index: int, argument: ast.Argument, names: Sequence[str], template: as
         return None
     if index < len(names):
         return names[index]
-    message = f"`{template.text}` has {_counted(len(names))}, found one more"
+    count = {0: "no parameters", 1: "one parameter"}.get(len(names), f"{len(names)} parameters")
+    message = f"`{template.text}` has {count}, found one more"
     notes = [(template.span, "defined here")]
     scope.collector.report("E403", argument.span, message, label="one too many", notes=notes)
     return None
-
-
-def _counted(count: int) -> str:
-    return {0: "no parameters", 1: "one parameter"}.get(count, f"{count} parameters")
-
-
-def _default(
-    parameter: ast.Parameter, before: Mapping[str, Located | None], call: ast.Call, scope: Scope
-) -> Located | None:
-    if parameter.default is None:
-        message = f"`{call.name.text}` needs `{parameter.name.text}`"
-        notes = [(parameter.name.span, "asked for here")]
-        scope.collector.report("E403", call.span, message, notes=notes)
-    return _written(parameter, before, scope)
 
 
 def _written(parameter: ast.Parameter, before: Mapping[str, Located | None], scope: Scope) -> Located | None:
@@ -158,7 +149,10 @@ def _written(parameter: ast.Parameter, before: Mapping[str, Located | None], sco
 
 
 def _of_type(value: Located | None, parameter: ast.Parameter, scope: Scope) -> Located | None:
-    type = None if parameter.type is None else _type(parameter.type, scope)
+    word = parameter.type
+    if word is not None and word.text not in PARAMETER_TYPES:
+        unknown("E406", "type", word.text, word.span, PARAMETER_TYPES, scope.collector)
+    type = None if word is None else PARAMETER_TYPES.get(word.text)
     wrong = None if value is None or type is None else type.misfit(value)
     if type is None or wrong is None:
         return value
@@ -167,9 +161,3 @@ def _of_type(value: Located | None, parameter: ast.Parameter, scope: Scope) -> L
         notes = [(parameter.span, "declared here"), *wrong.notes]
         scope.collector.report("E401", wrong.span, message, notes=notes)
     return None
-
-
-def _type(word: ast.Word, scope: Scope) -> ParameterType | None:
-    if word.text not in PARAMETER_TYPES:
-        unknown("E406", "type", word.text, word.span, PARAMETER_TYPES, scope.collector)
-    return PARAMETER_TYPES.get(word.text)

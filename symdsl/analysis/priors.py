@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import cast
 
@@ -43,18 +43,16 @@ def evaluate_prior(node: ast.Call, scope: Scope) -> Prior | None:
         unknown("E406", "prior", found.value.name, found.value.name_span, [NORMAL.name], scope.collector)
         return None
     bound = bind(NORMAL, found.value.arguments, found.span, scope)
-    return None if bound is None else _prior(bound, found.span, scope)
-
-
-def _prior(bound: Mapping[str, object], span: Span, scope: Scope) -> Prior | None:
-    given = [name for name in _TO_PRECISION if name in bound]
-    if len(given) != 1:
-        found = listing(given) if given else "none of them"
-        message = f"a prior takes exactly one of {listing(_TO_PRECISION)}, found {found}"
-        scope.collector.report("E503", span, message)
+    if bound is None:
         return None
-    value = cast(float, bound[given[0]])
-    return Prior(_TO_PRECISION[given[0]](value), learned=not bound["fixed"], stated=True)
+    names = [name for name in _TO_PRECISION if name in bound]
+    if len(names) != 1:
+        listed = listing(names) if names else "none of them"
+        message = f"a prior takes exactly one of {listing(_TO_PRECISION)}, found {listed}"
+        scope.collector.report("E503", found.span, message)
+        return None
+    value = cast(float, bound[names[0]])
+    return Prior(_TO_PRECISION[names[0]](value), learned=not bound["fixed"], stated=True)
 
 
 @attrs.frozen
@@ -151,17 +149,13 @@ class Rules:
                 return
             self._report_idle(reach, walked)
 
-    def _hits(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> list[int]:
-        about = self._about(layer.name)
-        hits = [index for index in about if self.reaches[index].hits(layer, candidate, arguments, tensor)]
-        self.hit.update(hits)
-        return hits
-
     def _best(
         self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str, named: bool = False
     ) -> Prior | None:
         """The prior of the rule that says most, if one is about the tensor; if `named`, of those that name it."""
-        hits = self._hits(layer, candidate, arguments, tensor)
+        about = self._about(layer.name)
+        hits = [index for index in about if self.reaches[index].hits(layer, candidate, arguments, tensor)]
+        self.hit.update(hits)
         if named:
             hits = [index for index in hits if self.reaches[index].names_tensor]
         if not hits:
@@ -170,7 +164,14 @@ class Rules:
         first, *others = [self.reaches[index] for index in hits if self.reaches[index].specificity() == highest]
         path = f"{layer.name}.{candidate}" if candidate == BIAS else f"{layer.name}.{candidate}.{tensor}"
         for other in others:
-            self._report_tie(first, other, path)
+            self.scope.collector.report(
+                "E502",
+                other.rule.place,
+                f"two priors reach `{path}` equally well",
+                label="this one",
+                help=f"write one for `{path}`, or make one of the two more specific",
+                notes=[(first.rule.place, "and this one")],
+            )
         return first.prior
 
     def _about(self, layer: str) -> list[int]:
@@ -184,16 +185,6 @@ class Rules:
     @property
     def _place(self) -> Span:
         return self.reaches[self._wild[0]].rule.place if self._wild else ast.NOWHERE
-
-    def _report_tie(self, first: Reach, other: Reach, path: str) -> None:
-        self.scope.collector.report(
-            "E502",
-            other.rule.place,
-            f"two priors reach `{path}` equally well",
-            label="this one",
-            help=f"write one for `{path}`, or make one of the two more specific",
-            notes=[(first.rule.place, "and this one")],
-        )
 
     def _report_idle(self, reach: Reach, walked: Walk) -> None:
         layer, kind, *tensor = reach.rule.selector
@@ -239,14 +230,10 @@ def _reach(rule: ast.Rule, scope: Scope) -> Reach | None:
     asked = rule.selector[1]
     if asked.arguments is None:
         return None if prior is None or misplaced else Reach(rule, prior, None)
-    wanted = _arguments(asked, scope)
-    return None if prior is None or wanted is None or misplaced else Reach(rule, prior, wanted)
-
-
-def _arguments(part: ast.Pattern, scope: Scope) -> Arguments | None:
-    if part.text not in KINDS:
-        unknown("E302", "kind", part.text, part.span, KINDS, scope.collector)
+    if asked.text not in KINDS:
+        unknown("E302", "kind", asked.text, asked.span, KINDS, scope.collector)
         return None
-    kind = KINDS[part.text]
-    arguments = given(part.arguments or (), scope)
-    return cast("Arguments | None", bind(kind.signature, arguments, part.span, scope))
+    wanted = bind(KINDS[asked.text].signature, given(asked.arguments, scope), asked.span, scope)
+    if prior is None or wanted is None or misplaced:
+        return None
+    return Reach(rule, prior, cast("Arguments", wanted))

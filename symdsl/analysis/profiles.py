@@ -82,14 +82,11 @@ class Applied:
             return None
         from symdsl.language.printer import expression
 
-        changes = (Change(one.name.text, _text(slot), expression(one.value)) for one, slot in self.filled)
+        changes = []
+        for setting, slot in self.filled:
+            before = slot.default if slot.old is None else expression(slot.old)
+            changes.append(Change(setting.name.text, before, expression(setting.value)))
         return Profile(self.chosen.name.text, tuple(one for one in changes if one.before != one.after))
-
-
-def _text(slot: Slot) -> str:
-    from symdsl.language.printer import expression
-
-    return slot.default if slot.old is None else expression(slot.old)
 
 
 def profiles_of(program: ast.Program, collector: Collector) -> dict[str, ast.Profile]:

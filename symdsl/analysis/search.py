@@ -20,20 +20,9 @@ def analyse_search(settings: Sequence[ast.Setting], span: Span, scope: Scope) ->
     known = [one for one in settings if _known(one, scope)]
     single = unique(known, "a key of `search`", scope.collector)
     given = [Given(one.name, evaluate(one.value, scope), one.span) for one in single.values()]
-    bound = bind(SEARCH, given, span, scope)
-    return None if bound is None or len(given) < len(settings) else _search(bound)
-
-
-def _known(setting: ast.Setting, scope: Scope) -> bool:
-    word, span = setting.name.text, setting.name.span
-    if SEARCH.parameter(word) is not None:
-        return True
-    if not replaced("a key of `search`", word, span, SEARCH.replaced, scope.collector):
-        unknown("E303", "key", word, span, SEARCH.names, scope.collector, " of `search`")
-    return False
-
-
-def _search(bound: dict[str, Any]) -> Search:
+    bound: dict[str, Any] | None = bind(SEARCH, given, span, scope)
+    if bound is None or len(given) < len(settings):
+        return None
     special = {
         "objective": _objective(cast(Bound, bound["objective"])),
         "start": bound.get("start"),
@@ -43,6 +32,15 @@ def _search(bound: dict[str, Any]) -> Search:
         "prior_optimizer": Mackay(**_arguments(bound["prior_optimizer"])),
     }
     return Search(**{**bound, **special})
+
+
+def _known(setting: ast.Setting, scope: Scope) -> bool:
+    word, span = setting.name.text, setting.name.span
+    if SEARCH.parameter(word) is not None:
+        return True
+    if not replaced("a key of `search`", word, span, SEARCH.replaced, scope.collector):
+        unknown("E303", "key", word, span, SEARCH.names, scope.collector, " of `search`")
+    return False
 
 
 def _invariance(bound: Bound | None) -> Invariance | None:
@@ -63,10 +61,7 @@ def _objective(bound: Bound) -> Objective:
     if bound.name == "elbo":
         return Objective(None, Fisher("exact"), "elbo")
     approximation, fisher = arguments.get("approximation"), arguments["fisher"]
-    return Objective(_curvature(approximation), Fisher(fisher.name, fisher.arguments.get("samples", 0)))
-
-
-def _curvature(approximation: Bound | None) -> Curvature | None:
-    if approximation is None:
-        return None
-    return cast(Curvature, "-".join((approximation.name, *_arguments(approximation).values())))
+    curvature = None
+    if approximation is not None:
+        curvature = cast(Curvature, "-".join((approximation.name, *_arguments(approximation).values())))
+    return Objective(curvature, Fisher(fisher.name, fisher.arguments.get("samples", 0)))

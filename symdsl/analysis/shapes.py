@@ -114,19 +114,16 @@ def _(node: ast.Use, walker: Walker) -> None:
     walker.blocks.used.add(node.block.name.text)
     block = walker.blocks.known.get(node.block.name.text)
     if block is None:
-        _unknown_block(node.block.name, walker)
+        if not walker.blocks.incomplete:
+            called = node.block.name
+            unknown("E307", "block", called.text, called.span, walker.blocks.known, walker.scope.collector)
+        walker.lose()
     elif block.name.text in walker.open:
         notes = [(block.name.span, "this block")]
         walker.scope.collector.report("E309", node.span, f"`{block.name.text}` uses itself", notes=notes)
         walker.lose()
     elif not walker.too_deep(node.span):
         _enter(block, node, path, walker)
-
-
-def _unknown_block(called: ast.Word, walker: Walker) -> None:
-    if not walker.blocks.incomplete:
-        unknown("E307", "block", called.text, called.span, walker.blocks.known, walker.scope.collector)
-    walker.lose()
 
 
 def _claim_use(node: ast.Use, walker: Walker) -> str:

@@ -62,15 +62,11 @@ def bind_partly(signature: Signature, arguments: Sequence[Given], span: Span, sc
     placed, sound = _placed(signature, arguments, scope)
     missing = [one.name for one in signature.parameters if one.default is REQUIRED and one.name not in placed]
     if missing and sound:
-        scope.collector.report("E403", span, f"`{signature.name}` needs {listing(missing)}", help=_usage(signature))
+        help = f"write `{signature.name}({', '.join(_usage_of(one) for one in signature.parameters)})`"
+        scope.collector.report("E403", span, f"`{signature.name}` needs {listing(missing)}", help=help)
     bound = {one.name: _value(one, placed.get(one.name), scope) for one in signature.parameters}
     complete = sound and not missing and all(bound[name] is not None for name in placed)
     return {name: value for name, value in bound.items() if value is not None}, complete
-
-
-def _usage(signature: Signature) -> str:
-    listed = ", ".join(_usage_of(one) for one in signature.parameters)
-    return f"write `{signature.name}({listed})`"
 
 
 def _usage_of(parameter: Parameter) -> str:
@@ -111,14 +107,11 @@ def _parameter_name(signature: Signature, index: int, argument: Given, scope: Sc
         return None
     if index >= len(signature.parameters):
         count = len(signature.parameters)
-        message = f"`{signature.name}` takes {_counted(count)}, found one more"
+        most = {0: "no arguments", 1: "one argument"}.get(count, f"at most {count} arguments")
+        message = f"`{signature.name}` takes {most}, found one more"
         scope.collector.report("E403", argument.span, message, label="one too many")
         return None
     return signature.parameters[index].name
-
-
-def _counted(count: int) -> str:
-    return {0: "no arguments", 1: "one argument"}.get(count, f"at most {count} arguments")
 
 
 def _switch(signature: Signature, value: Located | None) -> str | None:
@@ -146,11 +139,9 @@ def _misspelt_switch(signature: Signature, index: int, argument: Given, scope: S
 
 
 def _value(parameter: Parameter, argument: Given | None, scope: Scope) -> BoundValue | None:
-    if argument is not None:
-        return None if argument.value is None else convert(argument.value, parameter.type, parameter.name, scope)
-    if isinstance(parameter.type, Variant) and isinstance(parameter.default, str):
-        return _default(parameter.type, parameter.default)
-    return None if isinstance(parameter.default, Required) else parameter.default
+    if argument is None:
+        return _value_by_default(parameter)
+    return None if argument.value is None else convert(argument.value, parameter.type, parameter.name, scope)
 
 
 def _default(variant: Variant, name: str) -> Bound:
@@ -190,7 +181,8 @@ def _(type: Whole, found: Located, name: str, scope: Scope) -> BoundValue | None
         _wrong("a whole number", found, name, scope)
         return None
     if not type.minimum <= value <= type.maximum:
-        _outside(f"`{name}` (={value}) must be {_whole_bounds(type)}", found, scope)
+        bounds = f"at least {type.minimum}" if type.maximum >= 10**9 else f"from {type.minimum} to {type.maximum}"
+        _outside(f"`{name}` (={value}) must be {bounds}", found, scope)
         return None
     return value
 
@@ -205,7 +197,10 @@ def _(type: Real, found: Located, name: str, scope: Scope) -> BoundValue | None:
     low = value > type.minimum if type.above else value >= type.minimum
     high = value < type.maximum if type.below else value <= type.maximum
     if not (low and high):
-        _outside(f"`{name}` (={value}) must be {_real_bounds(type)}", found, scope)
+        bounds = f"{'above' if type.above else 'at least'} {type.minimum:g}"
+        if type.maximum != float("inf"):
+            bounds += f" and {'below' if type.below else 'at most'} {type.maximum:g}"
+        _outside(f"`{name}` (={value}) must be {bounds}", found, scope)
         return None
     return float(value)
 
@@ -289,15 +284,3 @@ def _wrong(expected: str, found: Located, name: str, scope: Scope, help: str = "
 
 def _outside(message: str, found: Located, scope: Scope) -> None:
     scope.collector.report("E402", found.span, message, notes=found.notes)
-
-
-def _whole_bounds(type: Whole) -> str:
-    if type.maximum >= 10**9:
-        return f"at least {type.minimum}"
-    return f"from {type.minimum} to {type.maximum}"
-
-
-def _real_bounds(type: Real) -> str:
-    low = f"{'above' if type.above else 'at least'} {type.minimum:g}"
-    high = f"{'below' if type.below else 'at most'} {type.maximum:g}"
-    return low if type.maximum == float("inf") else f"{low} and {high}"

@@ -72,23 +72,18 @@ def predict(run: Path, inputs: tuple[Path, ...], form: str, output: Path | None,
     of the run's data, except those that draw at random. Probabilities are averaged over the posterior of the last
     layer's weights. For a regression, means and standard deviations are printed.
     """
+    from symdsl.analysis.dataset import written
     from symdsl.data.inputs import read_inputs
     from symdsl.runner import load_run
 
     loaded = load_run(run, device)
     names, x = read_inputs(inputs, loaded.prepare)
-    _tell_left_out(loaded)
-    content = predictions(loaded, names, x, not plain)
-    deliver(PREDICTION_VIEWS[form](content), form, output)
-
-
-def _tell_left_out(run: Run) -> None:
-    from symdsl.analysis.dataset import written
-
-    left_out = [step for step in run.prepare.left_out if step.name not in ("subset", "augment")]
+    left_out = [step for step in loaded.prepare.left_out if step.name not in ("subset", "augment")]
     if left_out:
         steps = ", ".join(written(step) for step in left_out)
         note(f"note: the data of the run went through {steps}; these inputs do not")
+    content = predictions(loaded, names, x, not plain)
+    deliver(PREDICTION_VIEWS[form](content), form, output)
 
 
 def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[str, Any]:

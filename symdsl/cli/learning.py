@@ -191,7 +191,9 @@ def _search(command: str, request: _Request) -> None:
         )
     if not is_first_rank():
         return
-    _show_result(result.folder, request.as_json)
+    deliver(run_view(result.folder, "json" if request.as_json else "table"), "table", None)
+    if not request.as_json:
+        click.echo(f"picture: {result.folder / 'architecture.svg'}")
     request.say_what_is_next(command, result.folder)
 
 
@@ -259,9 +261,3 @@ def ending_gently() -> Iterator[None]:
     finally:
         for request in requests:
             signal.signal(request, signal.SIG_DFL)
-
-
-def _show_result(folder: Path, as_json: bool) -> None:
-    deliver(run_view(folder, "json" if as_json else "table"), "table", None)
-    if not as_json:
-        click.echo(f"picture: {folder / 'architecture.svg'}")

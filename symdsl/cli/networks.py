@@ -31,7 +31,11 @@ def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, O
     """Show shapes, parameters, costs and symmetry of every layer and candidate; nothing is trained."""
     loaded = load(spec, settings)
     _check_brought(loaded)
-    measured = _probe(loaded, device) if device else {}
+    measured: Mapping[str, Any] = {}
+    if device:
+        from symdsl.runner import probe
+
+        measured = probe(loaded, device)
     deliver(NETWORK_VIEWS[emit](loaded), emit, output)
     for name, value in measured.items():
         click.echo(f"{name}: {value}", err=emit != "summary")
@@ -85,12 +89,6 @@ def _check_brought(spec: Spec) -> None:
         from symdsl.lowering import check_brought
 
         check_brought(layers)
-
-
-def _probe(spec: Spec, device: str) -> Mapping[str, Any]:
-    from symdsl.runner import probe
-
-    return probe(spec, device)
 
 
 def load(path: Path, settings: Mapping[str, Override], quiet: bool = False) -> Spec:

@@ -49,7 +49,9 @@ class Augmentation:
             return lambda batch, index: batch
         mirrored = torch.rand(examples, generator=stream).lt(0.5 if self.flip else 0).to(device)
         by = torch.randint(-self.shift, self.shift + 1, (examples, 2), generator=stream).to(device)
-        return lambda batch, index: evolve(batch, x=self._changed(batch.x, mirrored[index], by[index]))
 
-    def _changed(self, x: Tensor, mirrored: Tensor, by: Tensor) -> Tensor:
-        return shifted(torch.where(mirrored[:, None, None, None], x.flip(3), x), by, self.shift)
+        def augmented(batch: Examples, index: Tensor) -> Examples:
+            x = torch.where(mirrored[index][:, None, None, None], batch.x.flip(3), batch.x)
+            return evolve(batch, x=shifted(x, by[index], self.shift))
+
+        return augmented

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from symdsl.data.memory import chunk_of
-from symdsl.data.records import Dataset, Examples
+from symdsl.data.records import Dataset
 from symdsl.diagnostics import RunError
 
 
@@ -23,7 +23,11 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
             the message names the first example at fault.
     """
     for part, examples in (("train", dataset.train), ("test", dataset.test)):
-        _check_lengths(examples, part, origin)
+        images, targets = len(examples.x), len(examples.y)
+        if images != targets:
+            raise RunError(f"{origin}: `x_{part}` has {images} examples, but `y_{part}` {targets}")
+        if examples.x.numel() == 0:
+            raise RunError(f"{origin}: `x_{part}` is empty ({_sides(examples.x)} images, {images} of them)")
         _check_finite(examples.x, f"{origin}: `x_{part}")
         _CHECKS[dataset.task](examples.y, f"{origin}: `y_{part}", classes)
     train, test = (_sides(examples.x) for examples in (dataset.train, dataset.test))
@@ -52,14 +56,6 @@ def check_shape(dataset: Dataset, origin: str, expected: tuple[int, int, int]) -
     if found != expected:
         said = "x".join(map(str, expected))
         raise RunError(f"{origin}: images come out as {_sides(dataset.train.x)}, but the spec says {said}")
-
-
-def _check_lengths(examples: Examples, part: str, origin: str) -> None:
-    images, targets = len(examples.x), len(examples.y)
-    if images != targets:
-        raise RunError(f"{origin}: `x_{part}` has {images} examples, but `y_{part}` {targets}")
-    if examples.x.numel() == 0:
-        raise RunError(f"{origin}: `x_{part}` is empty ({_sides(examples.x)} images, {images} of them)")
 
 
 def _check_finite(values: Tensor, title: str) -> None:

@@ -41,20 +41,16 @@ def images(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
         RunError: a folder or an image cannot be used; the message names it.
     """
     colour = str(data.source.argument("colour"))
+    first = data.transforms[0] if data.transforms else None
+    size = int(str(first.argument("size"))) if first is not None and first.name == "resize" else None
     try:
         folder = list_images(Path(str(data.source.argument("path"))).expanduser())
         train, test = folder.labelled(folder.train), folder.labelled(folder.test)
         header, progress = read_header(train[0][0], colour), partial(watch, "reading images")
-        reader = _Reader(header, colour, _first_size(data), room, Counted(progress, len(train) + len(test)))
+        reader = _Reader(header, colour, size, room, Counted(progress, len(train) + len(test)))
         return Dataset(reader.examples(train), reader.examples(test), "classification")
     except BadDataError as error:
         raise RunError(str(error)) from error
-
-
-def _first_size(data: Data) -> int | None:
-    """The size that images are given before anything else is done to them."""
-    first = data.transforms[0] if data.transforms else None
-    return int(str(first.argument("size"))) if first is not None and first.name == "resize" else None
 
 
 @attrs.frozen
@@ -85,13 +81,11 @@ class _Reader:
 
     def _image(self, path: str) -> Tensor:
         with opened(path) as image:
-            self._check(header_of(image, path, self.colour))
+            header = header_of(image, path, self.colour)
+            check_colour(self.first, header)
+            if self.size is None and not same_size(self.first, header):
+                difference = size_difference(self.first, header)
+                raise BadDataError(f"{difference}: write `|> resize(size)` directly after `images`")
             values = np.array(image.convert(_MODES[self.first.channels]))
         x = torch.from_numpy(values).reshape(*values.shape[:2], -1).permute(2, 0, 1).float() / 255
         return x if self.size is None else resized(x[None], self.size)[0]
-
-    def _check(self, header: Header) -> None:
-        check_colour(self.first, header)
-        if self.size is None and not same_size(self.first, header):
-            difference = size_difference(self.first, header)
-            raise BadDataError(f"{difference}: write `|> resize(size)` directly after `images`")

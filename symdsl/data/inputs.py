@@ -72,14 +72,11 @@ class Preparation:
                 dataset = TRANSFORMS[step.name](dataset, step, seeded)
         except (ValueError, RuntimeError) as error:
             raise RunError(str(error)) from error
-        self._check(x, dataset.test.x)
-        return dataset.test.x
-
-    def _check(self, x: Tensor, prepared: Tensor) -> None:
         wanted = self.data.channels, self.data.height, self.data.width
-        if tuple(prepared.shape[1:]) != wanted:
-            given, read = ("x".join(map(str, shape)) for shape in (x.shape[1:], wanted))
-            raise RunError(f"it is {given}, but the network reads {read}: resize it")
+        if tuple(dataset.test.x.shape[1:]) != wanted:
+            came, read = ("x".join(map(str, shape)) for shape in (x.shape[1:], wanted))
+            raise RunError(f"it is {came}, but the network reads {read}: resize it")
+        return dataset.test.x
 
 
 def read_inputs(paths: Iterable[Path], prepare: Preparation) -> tuple[list[str], Tensor]:

@@ -15,7 +15,7 @@ from symdsl.catalog.data import BadDataError, MisfitError
 from symdsl.data.checks import check_shape, check_task, check_values
 from symdsl.data.memory import room_for
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
-from symdsl.data.records import Dataset, Streams, Watch, seeded, unwatched
+from symdsl.data.records import Dataset, Watch, seeded, unwatched
 from symdsl.data.sources import SOURCES
 from symdsl.data.transforms import TRANSFORMS
 from symdsl.diagnostics import RunError
@@ -69,7 +69,8 @@ def stages(
     """Yield the source with its data, then every transform with the data after it; raises what `load` raises."""
     if given is not None and data.source.name != "given":
         raise ValueError(f"the spec learns from `{data.source.name}`: write `data given(...)` to hand data over")
-    room, origin, source = room_for(data), _origin(data.source), _as_delivered(data)
+    room, source = room_for(data), _as_delivered(data)
+    origin = next((str(value) for name, value in data.source.arguments if name == "path"), f"`{data.source.name}`")
     watch(f"reading {origin}", 0, 0)
     read = SOURCES[data.source.name]
     dataset = read(source, partial(seeded, seed, data.source.name), room, watch) if given is None else given
@@ -78,7 +79,11 @@ def stages(
     found = evolve(preprocessing or UNPREPARED, classes=class_names(data))
     dataset = evolve(dataset, room=room, preprocessing=found)
     yield data.source, dataset
-    for step, streams in zip(data.transforms, _streams(data.transforms, seed), strict=True):
+    # A stream is counted among transforms of the same name, so that a `subset` put in front moves nobody else's draws.
+    seen: Counter[str] = Counter()
+    for step in data.transforms:
+        streams = partial(seeded, seed, step.name, seen[step.name])
+        seen[step.name] += 1
         watch(written(step), 0, 0)
         dataset = TRANSFORMS[step.name](dataset, step, streams)
         yield step, dataset
@@ -93,10 +98,6 @@ def class_names(data: Data) -> tuple[str, ...] | None:
         return None  # whoever reads the files says what is wrong with them
 
 
-def _origin(source: Step) -> str:
-    return next((str(value) for name, value in source.arguments if name == "path"), f"`{source.name}`")
-
-
 def _as_delivered(data: Data) -> Data:
     """The data with the task and the classes, or targets, of the source alone."""
     labels = [dict(step.arguments).get("label") for step in data.transforms]
@@ -107,13 +108,3 @@ def _as_delivered(data: Data) -> Data:
             raise RunError(str(error)) from error
         return evolve(data, task=outline.task, classes=outline.classes)
     return evolve(data, classes=data.classes // 4 ** labels.count("both"))
-
-
-def _streams(steps: tuple[Step, ...], seed: int) -> list[Streams]:
-    # Counted among transforms of its own name, so that a `subset` put in front moves nobody else's draws.
-    seen: Counter[str] = Counter()
-    streams: list[Streams] = []
-    for step in steps:
-        streams.append(partial(seeded, seed, step.name, seen[step.name]))
-        seen[step.name] += 1
-    return streams

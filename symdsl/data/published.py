@@ -139,19 +139,15 @@ def _folder(collection: _Collection, data: Data) -> Path:
     """The folder of the files, all of them there."""
     root = Path(str(data.source.argument("root"))).expanduser()
     if data.source.argument("download"):
-        _fetch(collection, root)
+        try:
+            _reader(collection)(root, download=True)
+        except _TROUBLE as error:
+            raise RunError(f"cannot fetch {collection.title} into `{root}`: {' '.join(str(error).split())}") from error
     folder = root / collection.folder
     missing = next((name for name in collection.files if not (folder / name).is_file()), None)
     if missing is not None:
         raise RunError(_missing(collection, folder, missing))
     return folder
-
-
-def _fetch(collection: _Collection, root: Path) -> None:
-    try:
-        _reader(collection)(root, download=True)
-    except _TROUBLE as error:
-        raise RunError(f"cannot fetch {collection.title} into `{root}`: {' '.join(str(error).split())}") from error
 
 
 def _missing(collection: _Collection, folder: Path, name: str) -> str:

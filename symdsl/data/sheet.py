@@ -180,14 +180,10 @@ def _draw(titles: Sequence[str], parts: Sequence[_Part], notes: str) -> bytes:
         pen.text((_MARGIN, _HEAD + number * height + (height - _GAP - _TEXT) // 2), title, _INK, font)
     for part, left in zip(parts, lefts[1:], strict=False):
         pen.text((left, _MARGIN), part.title, _INK, font)
-        _paste(page, part, scale, (left, _HEAD), (width, height))
+        for row, images in enumerate(part.rows):
+            for column, image in enumerate(images):
+                page.paste(scale.picture(image), (left + column * width, _HEAD + row * height))
     pen.text((_MARGIN, foot + _TEXT // 2), f"{scale}{notes}", _QUIET, font)
     file = io.BytesIO()
     page.save(file, "PNG")
     return file.getvalue()
-
-
-def _paste(page: Image, part: _Part, scale: _Scale, corner: tuple[int, int], step: tuple[int, int]) -> None:
-    for row, images in enumerate(part.rows):
-        for column, image in enumerate(images):
-            page.paste(scale.picture(image), (corner[0] + column * step[0], corner[1] + row * step[1]))

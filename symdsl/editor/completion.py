@@ -73,15 +73,12 @@ def complete(reading: Reading, offset: int) -> Completion:
     found: dict[str, Item] = {}
     for item in _items(cursor, reading):
         found.setdefault(item.label, item)
-    return Completion(tuple(found.values()), _replaced(cursor, reading, offset))
-
-
-def _replaced(cursor: Cursor, reading: Reading, offset: int) -> tuple[int, int]:
-    """What is written anew: the word; in the first part of a selector the whole path, as `stage/l1`."""
-    line = reading.text.rfind("\n", 0, offset) + 1
-    path = _PATH.search(reading.text, line, offset) if cursor.block == "PRIOR" and not cursor.brackets else None
-    layer = not {"DOT", "TILDE"} & {token.type for token in cursor.before}
-    return (path.start(), cursor.word[1]) if path and layer else cursor.word
+    reach = cursor.word
+    if cursor.block == "PRIOR" and not (cursor.brackets or {"DOT", "TILDE"} & {token.type for token in cursor.before}):
+        # in the first part of a selector the whole path is written anew, as `stage/l1`
+        path = _PATH.search(reading.text, reading.text.rfind("\n", 0, offset) + 1, offset)
+        reach = (path.start(), reach[1]) if path else reach
+    return Completion(tuple(found.values()), reach)
 
 
 def _items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
@@ -216,15 +213,12 @@ def _prior(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 def _templates(what: str) -> Callable[[Cursor, Reading], Iterable[Item]]:
     def items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
-        found = (one for one in reading.symbols if one.what == what and not _writes(cursor, one))
-        return (Item(one.name, what, one.text) for one in found)
+        for one in reading.symbols:
+            around = one.path is None and one.whole[0] == cursor.before[0].start_pos
+            if one.what == what and not around:  # a definition cannot need itself
+                yield Item(one.name, what, one.text)
 
     return items
-
-
-def _writes(cursor: Cursor, symbol: Symbol) -> bool:
-    """Whether a place is in the definition of a name, which cannot need itself."""
-    return symbol.path is None and symbol.whole[0] == cursor.before[0].start_pos
 
 
 _SOURCES = {name: source.signature for name, source in SOURCES.items()}

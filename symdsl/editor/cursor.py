@@ -70,7 +70,12 @@ class Cursor:
 
     def since(self, *terminals: str) -> str:
         """Return which of some terminals was last before the word, outside of brackets; empty if none."""
-        return next((token.type for token in reversed(_outside(self.before)) if token.type in terminals), "")
+        last, depth = "", 0
+        for token in self.before:
+            depth += {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}.get(token.type, 0)
+            if depth == 0 and token.type in terminals:
+                last = token.type
+        return last
 
 
 def cursor_at(text: str, tokens: Sequence[Token], offset: int) -> Cursor:
@@ -123,13 +128,3 @@ def _brackets(before: Sequence[Token]) -> tuple[Bracket, ...]:
                 found[-1].argument = str(previous)
                 found[-1].named = (*found[-1].named, str(previous))
     return tuple(found)
-
-
-def _outside(before: Sequence[Token]) -> list[Token]:
-    """Tokens that are in no brackets."""
-    found, depth = [], 0
-    for token in before:
-        depth += {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}.get(token.type, 0)
-        if depth == 0:
-            found.append(token)
-    return found

@@ -23,19 +23,15 @@ def define(reading: Reading, offset: int) -> list[Span]:
         return []
     token = reading.tokens[index]
     if token.type == "TEXT":
-        return _file(index, reading)
+        imports = index > 0 and reading.tokens[index - 1].type == "IMPORT"
+        path = imported_file(token, reading.path) if imports else None
+        return [Span(str(path), 1, 1, 1, 1)] if path is not None and path.is_file() else []
     cursor = reading.cursor(token.end_pos or 0)
     if cursor.untouched:
         return []
-    if _selects(cursor):
-        return _selected(_pattern(index, reading), reading)
+    if cursor.block == "PRIOR" and all(one.type in _PATTERN for one in cursor.before):
+        return _selected(index, reading)
     return [one.span for one in _named(index, cursor, reading)][:1]
-
-
-def _file(index: int, reading: Reading) -> list[Span]:
-    imports = index > 0 and reading.tokens[index - 1].type == "IMPORT"
-    path = imported_file(reading.tokens[index], reading.path) if imports else None
-    return [Span(str(path), 1, 1, 1, 1)] if path is not None and path.is_file() else []
 
 
 def _named(index: int, cursor: Cursor, reading: Reading) -> list[Symbol]:
@@ -58,25 +54,19 @@ def _within(token: Token, symbol: Symbol, reading: Reading) -> bool:
 # ---------------------------------------------------------------- selectors
 
 
-def _selects(cursor: Cursor) -> bool:
-    """Whether a place is in the first part of a selector."""
-    return cursor.block == "PRIOR" and all(token.type in _PATTERN for token in cursor.before)
+def _selected(index: int, reading: Reading) -> list[Span]:
+    """Where the layers that the first part of a selector matches are, any token of which is given.
 
-
-def _pattern(index: int, reading: Reading) -> str:
-    """The first part of a selector, any token of which is given."""
+    They are those of the network that is built, else any of that name.
+    """
     token = reading.tokens[index]
     before = _run(reversed(reading.tokens[:index]), token)
     after = _run(reading.tokens[index + 1 :], token)
-    return "".join([*reversed(before), token, *after])
+    pattern = "".join([*reversed(before), token, *after])
+    built = [layer.span for layer in reading.layers if matches(pattern, layer.name)]
+    named = [one.span for one in reading.symbols if one.what == "layer" and matches(pattern, one.name)]
+    return list(dict.fromkeys(built or named))
 
 
 def _run(tokens: Iterable[Token], beside: Token) -> list[Token]:
     return list(takewhile(lambda one: one.type in _PATTERN and one.line == beside.line, tokens))
-
-
-def _selected(pattern: str, reading: Reading) -> list[Span]:
-    """Where the layers that a pattern matches are: those of the network that is built, else any of that name."""
-    built = [layer.span for layer in reading.layers if matches(pattern, layer.name)]
-    named = [one.span for one in reading.symbols if one.what == "layer" and matches(pattern, one.name)]
-    return list(dict.fromkeys(built or named))

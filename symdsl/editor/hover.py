@@ -10,7 +10,6 @@ from lark import Token
 from symdsl.analysis.facts import Candidate, Input, Layer, Node
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.analysis.priors import matches
-from symdsl.analysis.values import Located
 from symdsl.catalog.networks import ACTIVATIONS, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Parameter
@@ -78,16 +77,16 @@ def _item(asked: _Asked) -> str:
     """A reserved word that begins an item, or the name of a layer: what it reads and writes."""
     items = (one for one, _ in asked.reading.file.walk() if one.head in ITEMS)
     entry = next((one for one in items if any(asked.word is token for token in one.tokens)), None)
-    if entry is None or not (asked.word is entry.tokens[0] or _names_layer(asked, entry)):
+    if entry is None:
         return ""
-    about = [KEYWORDS[str(asked.word)]] if asked.word is entry.tokens[0] else []
+    begins = asked.word is entry.tokens[0]
+    colon = next((token.start_pos or 0 for token in entry.tokens if token.type == "COLON"), 0)
+    names_layer = entry.head == "LAYER" and asked.start < colon
+    if not (begins or names_layer):
+        return ""
+    about = [KEYWORDS[str(asked.word)]] if begins else []
     nodes = _NODES.get(entry.head, _nodes_in)(entry, asked.reading)
     return "\n\n".join([*(_described(nodes)), *about])
-
-
-def _names_layer(asked: _Asked, entry: Entry) -> bool:
-    colon = next((token.start_pos or 0 for token in entry.tokens if token.type == "COLON"), 0)
-    return entry.head == "LAYER" and asked.start < colon
 
 
 def _nodes_in(entry: Entry, reading: Reading) -> list[Node]:
@@ -102,18 +101,19 @@ def _nodes_of_use(entry: Entry, reading: Reading) -> list[Node]:
     return [node for node in reading.layers if any(f"/{name}/" in f"/{node.name}" for name in named)]
 
 
-def _no_nodes(entry: Entry, reading: Reading) -> list[Node]:
-    return []
-
-
-_NODES: dict[str, Callable[[Entry, Reading], list[Node]]] = {"REPEAT": _no_nodes, "USE": _nodes_of_use}
+_NODES: dict[str, Callable[[Entry, Reading], list[Node]]] = {
+    "REPEAT": lambda entry, reading: [],
+    "USE": _nodes_of_use,
+}
 """By the word an item begins with: which nodes come of it; else those that are written in it."""
 
 
 def _described(nodes: Iterable[Node]) -> list[str]:
     found = list(nodes)
     if len(found) == 1 and isinstance(found[0], Layer):
-        return [_layer(found[0])]
+        rows = [f"| `{one.name}` | {one.parameters:,} | {_keeps(one)} |" for one in found[0].candidates]
+        table = ["| candidate | parameters | keeps strictly |", "| --- | ---: | --- |", *rows]
+        return [f"{_shapes(found[0])}\n\n" + "\n".join(table)]
     lines = [f"- {_shapes(node)}" for node in found[:_MOST_SHOWN]]
     more = len(found) - _MOST_SHOWN
     return ["\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])] if lines else []
@@ -123,12 +123,6 @@ def _shapes(node: Node) -> str:
     reads = "" if isinstance(node, Input) else f"{node.in_shape} to "
     counted = f", {node.parameters:,} parameters" if isinstance(node, Layer) else ""
     return f"`{node.name}`: {reads}{node.out_shape}{counted}"
-
-
-def _layer(layer: Layer) -> str:
-    rows = [f"| `{one.name}` | {one.parameters:,} | {_keeps(one)} |" for one in layer.candidates]
-    table = ["| candidate | parameters | keeps strictly |", "| --- | ---: | --- |", *rows]
-    return f"{_shapes(layer)}\n\n" + "\n".join(table)
 
 
 def _keeps(candidate: Candidate) -> str:
@@ -151,15 +145,11 @@ def _kind(asked: _Asked) -> str:
     kind = kinds().get(str(asked.word))
     if kind is None:
         return ""
-    return "\n\n".join([*_here(asked), f"```sym\n{usage(call_signature(kind))}\n```", _page(kind.page)])
-
-
-def _page(page: str) -> str:
-    """A shipped page, its title a size smaller than the editor would show it; where a page of another package is."""
     try:
-        return read_shipped(page).replace("# ", "### ", 1)
-    except FileNotFoundError:
-        return f"see {page}"
+        page = read_shipped(kind.page).replace("# ", "### ", 1)  # a smaller title than the editor would show
+    except FileNotFoundError:  # the page is in another package
+        page = f"see {kind.page}"
+    return "\n\n".join([*_here(asked), f"```sym\n{usage(call_signature(kind))}\n```", page])
 
 
 def _here(asked: _Asked) -> list[str]:
@@ -186,11 +176,11 @@ def _argument(asked: _Asked) -> str:
         return ""
     if asked.cursor.block in _KEYS and not asked.cursor.before:
         parameter = _KEYS[asked.cursor.block](asked)
-        return (
-            ""
-            if parameter is None
-            else "\n\n".join([parameter_words(parameter), *_option_lines(values(parameter.type))])
-        )
+        if parameter is None:
+            return ""
+        known = signatures()
+        options = [f"- `{usage(known[name])}`: {known[name].about}" for name in values(parameter.type) if name in known]
+        return "\n\n".join([parameter_words(parameter), *(["\n".join(options)] if options else [])])
     signature = signature_at(asked.cursor)
     parameter = None if signature is None else signature.parameter(str(asked.word))
     if parameter is not None:
@@ -204,12 +194,6 @@ _KEYS: dict[str, Callable[[_Asked], Parameter | None]] = {
     "PROFILE": lambda asked: asked.reading.keys.get(str(asked.word)),
 }
 """By the braces around a place: what the language says of the key there."""
-
-
-def _option_lines(names: Iterable[str]) -> list[str]:
-    known = signatures()
-    lines = [f"- `{usage(known[name])}`: {known[name].about}" for name in names if name in known]
-    return ["\n".join(lines)] if lines else []
 
 
 def _type(asked: _Asked) -> str:
@@ -235,15 +219,10 @@ def _value(symbol: Symbol, reading: Reading) -> str:
     """What a `let` comes to, where that is not what is written."""
     if symbol.what != "let" or reading.findings is None or symbol.name not in reading.findings.scope.lets:
         return ""
-    shown = _plain(reading.findings.scope.let(ast.Word(symbol.name)))
-    return f"\n\nis `{shown}`" if shown and not symbol.text.endswith(f"= {shown}") else ""
-
-
-def _plain(found: Located | None) -> str:
+    found = reading.findings.scope.let(ast.Word(symbol.name))
     value = None if found is None else found.value
-    if isinstance(value, bool):
-        return str(value).lower()
-    return str(value) if isinstance(value, int | float) else ""
+    shown = str(value).lower() if isinstance(value, int | float) else ""  # a truth value is written in small letters
+    return f"\n\nis `{shown}`" if shown and not symbol.text.endswith(f"= {shown}") else ""
 
 
 def _builtin(asked: _Asked) -> str:

@@ -92,19 +92,20 @@ class Outline:
     def read(self, token: Token) -> None:
         """Add the next token of the text."""
         if token.type == "RBRACE":
-            self._close(token)
+            self._leave()
+            if len(self.open) > 1:
+                self.open.pop().add(token)
             return
-        if self._begins_statement(token):
+        typed = self.previous is not None and self.previous.type == "COLON"  # `prior` is a type of parameters too
+        if token.type in STATEMENTS and not typed:
             del self.open[1:]
         elif token.type in ITEMS or self._begins_line(token):
             self._leave()
         if self.open[-1].opened:
-            self._begin()
+            entry = Entry()
+            self.open[-1].inside.append(entry)
+            self.open.append(entry)
         self.open[-1].add(token)
-
-    def _begins_statement(self, token: Token) -> bool:
-        typed = self.previous is not None and self.previous.type == "COLON"  # `prior` is a type of parameters too
-        return token.type in STATEMENTS and not typed
 
     def _begins_line(self, token: Token) -> bool:
         """Whether a token begins a new rule or setting: the first of its line behind one that is complete."""
@@ -113,17 +114,7 @@ class Outline:
         complete = self.open[-1].depth == 0 and self.previous.type not in _UNFINISHED
         return complete and token.line != self.previous.line and token.type not in _UNFINISHED - {"STAR"}
 
-    def _begin(self) -> None:
-        entry = Entry()
-        self.open[-1].inside.append(entry)
-        self.open.append(entry)
-
     def _leave(self) -> None:
         """Leave what has no braces."""
         while not self.open[-1].opened:
             self.open.pop()
-
-    def _close(self, brace: Token) -> None:
-        self._leave()
-        if len(self.open) > 1:
-            self.open.pop().add(brace)

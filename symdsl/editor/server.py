@@ -15,8 +15,8 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from symdsl import __version__
-from symdsl.diagnostics import Collector, Diagnostic, Place, Span, SpecError
-from symdsl.editor.completion import Item, complete
+from symdsl.diagnostics import Collector, Diagnostic, Span, SpecError
+from symdsl.editor.completion import complete
 from symdsl.editor.contents import Heading, contents
 from symdsl.editor.definition import define
 from symdsl.editor.hover import hover
@@ -106,25 +106,24 @@ class SymServer(LanguageServer):
             message = f"{place}: {message}"
             notes.insert(0, (one.place, one.message))
             place = _import_of(place, reading)
+        related = [
+            lsp.DiagnosticRelatedInformation(self.location(note.span, reading), label or message)
+            for note, label in notes
+        ]
         return lsp.Diagnostic(
             range=self.range_of(place, reading),
             severity=_SEVERITIES[one.severity],
             code=one.code,
             source="symdsl",
             message=f"{message}\n{one.help}" if one.help else message,
-            related_information=[self._related(note, label or message, reading) for note, label in notes] or None,
+            related_information=related or None,
         )
-
-    def _related(self, note: Place, label: str, reading: Reading) -> lsp.DiagnosticRelatedInformation:
-        return lsp.DiagnosticRelatedInformation(self.location(note.span, reading), label)
 
     def location(self, span: Span, reading: Reading) -> lsp.Location:
         """Return a span in this text or another file as the protocol writes it."""
-        return lsp.Location(self._uri_of(span, reading), self.range_of(span, reading))
-
-    def _uri_of(self, span: Span, reading: Reading) -> str:
         own = next((uri for uri, kept in self._readings.items() if kept is reading), "")
-        return own if span.source == reading.source else str(from_fs_path(os.path.abspath(span.source)))
+        uri = own if span.source == reading.source else str(from_fs_path(os.path.abspath(span.source)))
+        return lsp.Location(uri, self.range_of(span, reading))
 
     def range_of(self, span: Span, reading: Reading) -> lsp.Range:
         """Return a span as the protocol writes it."""
@@ -211,19 +210,18 @@ def _complete(ls: SymServer, params: lsp.CompletionParams) -> lsp.CompletionList
     reading, offset = ls.asked(params)
     found = complete(reading, offset)
     place = ls.range(found.reach, reading.places)
-    items = [_completion_item(item, rank, place) for rank, item in enumerate(found.items)]
+    items = [
+        lsp.CompletionItem(
+            label=item.label,
+            kind=_COMPLETION_KINDS[item.what],
+            detail=item.detail or None,
+            documentation=lsp.MarkupContent(lsp.MarkupKind.Markdown, item.about) if item.about else None,
+            sort_text=f"{rank:04}",
+            text_edit=lsp.TextEdit(place, item.insert or item.label),
+        )
+        for rank, item in enumerate(found.items)
+    ]
     return lsp.CompletionList(is_incomplete=False, items=items)
-
-
-def _completion_item(item: Item, rank: int, place: lsp.Range) -> lsp.CompletionItem:
-    return lsp.CompletionItem(
-        label=item.label,
-        kind=_COMPLETION_KINDS[item.what],
-        detail=item.detail or None,
-        documentation=lsp.MarkupContent(lsp.MarkupKind.Markdown, item.about) if item.about else None,
-        sort_text=f"{rank:04}",
-        text_edit=lsp.TextEdit(place, item.insert or item.label),
-    )
 
 
 def _hover(ls: SymServer, params: lsp.HoverParams) -> lsp.Hover | None:

@@ -85,7 +85,8 @@ def imported_file(written: str, path: Path | None) -> Path | None:
 
 def _defined(outline: Outline, places: Places, source: str, path: Path | None) -> Iterator[Symbol]:
     for entry, around in outline.file.walk():
-        for what, words in _DEFINING.get(entry.head, _nothing)(entry):
+        for what, words in _DEFINING.get(entry.head, lambda entry: ())(entry):
+            before_braces = list(takewhile(lambda token: token.type != "LBRACE", entry.tokens))
             named = [*around, entry] if what == "parameter" else around
             owners = [one.tokens[1] for one in named if one.head in ("BLOCK", "NETWORK") and len(one.tokens) > 1]
             yield Symbol(
@@ -95,21 +96,11 @@ def _defined(outline: Outline, places: Places, source: str, path: Path | None) -
                 span=places.span(source, words[0].start_pos or 0, words[-1].end_pos or 0),
                 whole=entry.reach,
                 owner=str(owners[-1]) if owners else "",
-                text=_written(entry, places.text),
+                text=places.text[before_braces[0].start_pos or 0 : before_braces[-1].end_pos or 0],
             )
 
 
-def _written(entry: Entry, text: str) -> str:
-    """The definition without what stands in its braces."""
-    own = list(takewhile(lambda token: token.type != "LBRACE", entry.tokens))
-    return text[own[0].start_pos or 0 : own[-1].end_pos or 0]
-
-
 _Words = tuple[str, Sequence[Token]]
-
-
-def _nothing(entry: Entry) -> Iterable[_Words]:
-    return ()
 
 
 def _second(what: str) -> Callable[[Entry], Iterable[_Words]]:

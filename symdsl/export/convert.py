@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -58,7 +58,9 @@ def plain_network(net: Network, records: Iterable[Layer]) -> nn.Sequential:
         if isinstance(stage, RelaxedLayer):
             stages[name] = _layer(stage, by_name[name])
         elif isinstance(stage, Activation):
-            stages.update(_activations(name, stage))
+            layer = name.partition(":")[0]
+            for number, activation in enumerate(stage.names):
+                stages[f"{layer}_{activation}{number or ''}"] = ACTIVATIONS[activation]()
         elif isinstance(stage, Average):
             stages[name] = _copies(wide, stage)
         elif isinstance(stage, Mean):
@@ -82,12 +84,6 @@ def _copies(net: Network, stage: Average) -> plain.Copies:
     found.grid.copy_(functional.affine_grid(stage.matrices(height, width), shape, align_corners=False))
     found.kernel.copy_(kernel(found.kernel))
     return found
-
-
-def _activations(name: str, stage: Activation) -> Iterator[tuple[str, nn.Module]]:
-    layer = name.partition(":")[0]
-    for number, activation in enumerate(stage.names):
-        yield f"{layer}_{activation}{number or ''}", ACTIVATIONS[activation]()
 
 
 @torch.no_grad()

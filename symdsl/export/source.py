@@ -73,7 +73,7 @@ def model_source(
         outputs=_OUTPUTS[data.task],
         channels=data.channels,
         reads=f"`[n, {data.channels}, {data.height}, {data.width}]`",
-        classes=_listed(classes),
+        classes="[\n" + "".join(f"    {name!r},\n" for name in classes) + "]",
     )
     used = {type(module) for module in net.modules()}
     parts = [head.rstrip("\n"), _prepared(prepare)]
@@ -93,10 +93,6 @@ _CLASSES = (
     *(plain.Copies, plain.Mean),
     *(maps.Lift, maps.Project, maps.Pool, maps.Flatten),
 )
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return "[\n" + "".join(f"    {name!r},\n" for name in names) + "]"
 
 
 def _network(net: nn.Sequential, shares: Mapping[str, str]) -> str:

@@ -37,15 +37,11 @@ def build(facts: Facts) -> nx.DiGraph[str]:
         objective=facts.search.objective.name,
     )
     for node in nodes:
-        _add(graph, node)
+        if node.name in graph:
+            raise ValueError(f"node names must differ, but `{node.name}` is used twice")
+        graph.add_node(node.name, record=node)
     graph.add_edges_from(edges(nodes))
     return graph
-
-
-def _add(graph: nx.DiGraph[str], node: Node) -> None:
-    if node.name in graph:
-        raise ValueError(f"node names must differ, but `{node.name}` is used twice")
-    graph.add_node(node.name, record=node)
 
 
 def chain(graph: nx.DiGraph[str]) -> tuple[Node, ...]:

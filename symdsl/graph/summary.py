@@ -29,6 +29,7 @@ def summary_json(graph: nx.DiGraph[str], batch: int) -> dict[str, Any]:
         ValueError: `batch` is not positive.
     """
     memory = cost.memory(graph, batch)
+    symmetry = strict_symmetry(graph)
     return {
         "name": graph.graph["name"],
         "network": graph.graph["network"],
@@ -37,21 +38,16 @@ def summary_json(graph: nx.DiGraph[str], batch: int) -> dict[str, Any]:
         "input": _shape(chain(graph)[0].out_shape),
         "parameters": cost.parameters(graph),
         "multiply_adds": cost.multiply_adds(graph),
-        "preserves": _preserves(graph),
+        "preserves": {
+            "invariant_to": list(symmetry.invariant),
+            "equivariant_to": list(symmetry.equivariant),
+            "lost": [{"movement": movement, "reason": reason} for movement, reason in symmetry.lost],
+            "text": str(symmetry),
+        },
         "layers": [_layer(layer) for layer in layers(graph)],
         "residuals": [_residual(join, body) for join, body in joins(chain(graph))],
         "averages": [_average(begin, body) for begin, body in averages(chain(graph))],
         "totals": {"batch": batch, **{f"{name}_bytes": size for name, size in attrs.asdict(memory).items()}},
-    }
-
-
-def _preserves(graph: nx.DiGraph[str]) -> dict[str, Any]:
-    symmetry = strict_symmetry(graph)
-    return {
-        "invariant_to": list(symmetry.invariant),
-        "equivariant_to": list(symmetry.equivariant),
-        "lost": [{"movement": movement, "reason": reason} for movement, reason in symmetry.lost],
-        "text": str(symmetry),
     }
 
 

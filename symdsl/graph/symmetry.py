@@ -114,7 +114,9 @@ def _breaks(node: Node, alive: Movements) -> bool:
         case Average():
             return not followed(alive) <= followed(_turned(node).movements)
         case Lift():
-            return not followed(alive) <= followed((TRANSLATIONS, *_acting(node).movements))
+            shape = node.out_shape
+            acting = GROUPS[shape.group].on(shape.height, shape.width)
+            return not followed(alive) <= followed((TRANSLATIONS, *acting.movements))
         case Layer():
             return not any(followed(alive) <= followed(candidate.preserves) for candidate in node.candidates)
     return False
@@ -127,15 +129,12 @@ def _turned(node: Average) -> Group:
     return GROUPS["p4m" if alone else TRIVIAL].on(shape.height, shape.width)
 
 
-def _acting(node: Lift) -> Group:
-    shape = node.out_shape
-    return GROUPS[shape.group].on(shape.height, shape.width)
-
-
 def _reason(node: Node, movement: str, beside: Movements) -> str:
     match node:
         case Flatten():
-            return _apart(node)
+            counts = {"positions": node.in_shape.positions, "group elements": node.in_shape.order}
+            apart = [words for words, count in counts.items() if count > 1]
+            return f"`{node.name}` at {node.in_shape} keeps {_and(apart)} apart"
         case Lift():
             return f"the {node.in_shape.height}x{node.in_shape.width} map of `{node.name}` is not square"
         case Average():
@@ -143,12 +142,6 @@ def _reason(node: Node, movement: str, beside: Movements) -> str:
         case Layer() if any(followed([movement]) <= followed(one.preserves) for one in node.candidates):
             return f"no candidate of `{node.name}` follows them beside {_and(beside)}"
     return f"no candidate of `{node.name}` follows them"
-
-
-def _apart(node: Flatten) -> str:
-    shape = node.in_shape
-    apart = [("positions", shape.positions), ("group elements", shape.order)]
-    return f"`{node.name}` at {shape} keeps {_and([words for words, count in apart if count > 1])} apart"
 
 
 def _and(words: tuple[str, ...] | list[str]) -> str:

@@ -30,12 +30,11 @@ _TOKENS = {
 
 
 def _states(table: Iterable[Rule]) -> list[tuple[str, Any]]:
-    return [(r"\s+", Text), *((one.pattern, _action(one.classes)) for one in table)]
-
-
-def _action(classes: tuple[str, ...]) -> Any:
-    tokens = [_TOKENS[name] for name in classes]
-    return tokens[0] if len(tokens) == 1 else bygroups(*tokens)
+    states: list[tuple[str, Any]] = [(r"\s+", Text)]
+    for one in table:
+        tokens = [_TOKENS[name] for name in one.classes]
+        states.append((one.pattern, tokens[0] if len(tokens) == 1 else bygroups(*tokens)))
+    return states
 
 
 class SymLexer(RegexLexer):

@@ -24,7 +24,9 @@ def blotted(tokens: Iterable[Token]) -> list[Token]:
     joined: list[Token] = []
     for token in tokens:
         if joined and _belongs(joined[-1], token):
-            joined[-1] = _together(joined[-1], token)
+            blot = joined[-1]
+            begin, end = (blot.start_pos, blot.line, blot.column), (token.end_line, token.end_column, token.end_pos)
+            joined[-1] = Token("UNREADABLE", f"{blot}{token}", *begin, *end)
         else:
             joined.append(token)
     return joined
@@ -57,16 +59,3 @@ def _belongs(blot: Token, token: Token) -> bool:
     if blot.type != "UNREADABLE" or blot.line != token.line:
         return False
     return blot[0] in _TO_END_OF_LINE or (token.type == "UNREADABLE" and blot.end_column == token.column)
-
-
-def _together(blot: Token, token: Token) -> Token:
-    return Token(
-        "UNREADABLE",
-        f"{blot}{token}",
-        blot.start_pos,
-        blot.line,
-        blot.column,
-        token.end_line,
-        token.end_column,
-        token.end_pos,
-    )

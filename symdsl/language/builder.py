@@ -63,13 +63,10 @@ class _Builder:
         except _TooDeepError as error:
             self._collector.report("E105", error.span, str(error), help="name a part of it with `let`")
             assert isinstance(node, Tree), "a token does not nest"
-            return self._left_out(node)
-
-    def _left_out(self, tree: Tree[Token]) -> Any:
-        first, second = (*itertools.islice(_tokens(tree), 2), None)[:2]
-        assert first is not None, "what nests has tokens"
-        name = self._word(second) if second is not None and second.type == "NAME" else None
-        return self._gap(str(first), name, token_span(first, self._source))
+            first, second = (*itertools.islice(_tokens(node), 2), None)[:2]
+            assert first is not None, "what nests has tokens"
+            name = self._word(second) if second is not None and second.type == "NAME" else None
+            return self._gap(str(first), name, token_span(first, self._source))
 
     def _build(self, node: Tree[Token] | Token, depth: int) -> Any:
         if isinstance(node, Token):

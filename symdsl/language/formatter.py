@@ -10,7 +10,7 @@ import attrs
 from symdsl.diagnostics import Collector, Span
 from symdsl.language import ast
 from symdsl.language.parser import parse_program
-from symdsl.language.printer import INDENT, WIDTH, Braced, Line, Part, head_lines, inside_of, parts, statement_lines
+from symdsl.language.printer import INDENT, WIDTH, Braced, Line, head_lines, inside_of, parts, statement_lines
 
 _WIDE = re.compile(r" {2,}(?=(?:=|~|->|\|>|\+) )")
 _TIGHT = re.compile(r"(?<![\w-])\(\d+(?:,\d+)+\)")
@@ -66,8 +66,9 @@ class _Layout:
             self.flush(indent, _start(node.span))
             if isinstance(node, Braced):
                 self._block(node, indent)
-            else:
-                self._line(node, indent)
+            elif not self._broken(node, indent):
+                self.flush(indent, _end(node.span))
+                self._whole(statement_lines(node, WIDTH - len(indent)), node.span, indent)
             self._trail(node.span.end_line, limit)
 
     def flush(self, indent: str, limit: _Place | None) -> None:
@@ -78,49 +79,35 @@ class _Layout:
             self.lines.append(indent + comment.text)
             self.reached = comment.span.line
 
-    def _line(self, node: Line, indent: str) -> None:
-        if self._broken(node, indent):
-            return
-        self.flush(indent, _end(node.span))
-        self._whole(statement_lines(node, WIDTH - len(indent)), node.span, indent)
-
     def _block(self, node: Braced, indent: str) -> None:
-        self._head(node, indent)
+        if not self._broken(node, indent):
+            self.flush(indent, _start(node.brace))
+            self._whole(head_lines(node, WIDTH - len(indent)), node.span, indent)
         inside = inside_of(node)
         self._trail(node.brace.line, _start(inside[0].span) if inside else _end(node.span))
         self.nodes(inside, indent + INDENT, _end(node.span))
         self.flush(indent + INDENT, _end(node.span))
         self.lines.append(indent + "}")
 
-    def _head(self, node: Braced, indent: str) -> None:
-        if self._broken(node, indent):
-            return
-        self.flush(indent, _start(node.brace))
-        self._whole(head_lines(node, WIDTH - len(indent)), node.span, indent)
-
     def _broken(self, node: _Node, indent: str) -> bool:
-        """Write a node in parts if comments stand between them."""
+        """Write the parts of a node a line each, with the comments that stand between them, if some do."""
         broken = parts(node)
         if broken:
             self.flush(indent, _start(broken[0].span))
         if not broken or not self.comments or _start(self.comments[0].span) > _start(broken[-1].span):
             return False
-        self._parts(broken, node.span.line, indent)
+        self._gap(node.span.line)
+        for index, part in enumerate(broken):
+            self.flush(indent + (INDENT if index else ""), _start(part.span))
+            self.lines.append(indent + part.text)
+            if index + 1 < len(broken):
+                self._trail(part.span.end_line, _start(broken[index + 1].span))
         return True
 
     def _whole(self, lines: list[str], span: Span, indent: str) -> None:
         """Write the lines of a node that has no comments inside."""
         self._gap(span.line)
         self.lines += [indent + line for line in self._columned(lines, span)]
-
-    def _parts(self, broken: Sequence[Part], line: int, indent: str) -> None:
-        """Write the parts of a node a line each, with the comments that stand between them."""
-        self._gap(line)
-        for index, part in enumerate(broken):
-            self.flush(indent + (INDENT if index else ""), _start(part.span))
-            self.lines.append(indent + part.text)
-            if index + 1 < len(broken):
-                self._trail(part.span.end_line, _start(broken[index + 1].span))
 
     def _trail(self, line: int, limit: _Place | None) -> None:
         """Put a comment of this line, if one stands before `limit`, behind what was written last."""
@@ -129,30 +116,23 @@ class _Layout:
             return
         span = self.comments[0].span
         if span.line == line and (limit is None or _start(span) < limit):
-            written = self.lines[-1]
-            self.lines[-1] = f"{written:<{self._column(span) - 2}}  {self.comments.pop(0).text}"
-
-    def _column(self, comment: Span) -> int:
-        """Where a comment behind a line begins, counted from 0, if it was set off in a column; else 2."""
-        before = self.source[comment.line - 1][: comment.column - 1]
-        return len(before) if before.endswith("   ") else 2
+            before = self.source[line - 1][: span.column - 1]
+            column = len(before) if before.endswith("   ") else 2  # from 0, if it was set off in a column
+            self.lines[-1] = f"{self.lines[-1]:<{column - 2}}  {self.comments.pop(0).text}"
 
     def _columned(self, canonical: list[str], span: Span) -> list[str]:
         """The canonical lines of what begins at a place, or its one line as written if only columns tell them apart."""
         written = self.source[span.line - 1][span.column - 1 :]
         end = len(written) if span.end_line > span.line else span.end_column - span.column
         written = written[:end].rstrip()
-        return [written] if len(canonical) == 1 and _without_columns(written) == canonical[0] else canonical
+        without_columns = _TIGHT.sub(lambda tuple: tuple[0].replace(",", ", "), _WIDE.sub(" ", written))
+        return [written] if canonical == [without_columns] else canonical
 
     def _gap(self, line: int) -> None:
         """Keep one blank line where the source has some."""
         if self.reached is not None and line > self.reached + 1 and not self.lines[-1].endswith("{"):
             self.lines.append("")
         self.reached = line
-
-
-def _without_columns(line: str) -> str:
-    return _TIGHT.sub(lambda tuple: tuple[0].replace(",", ", "), _WIDE.sub(" ", line))
 
 
 def _start(span: Span) -> _Place:

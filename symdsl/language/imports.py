@@ -99,25 +99,21 @@ class _Inliner:
     ) -> tuple[ast.Statement, ...]:
         if not isinstance(statement, ast.Import):
             return (statement,)
+        unread = (ast.Unread("import", None, statement.span),)
         if self._too_many(statement.span):
-            return (ast.Unread("import", None, statement.span),)
+            return unread
         chain = above if path is None else (*above, _Followed(path.resolve(), statement.path.span))
         target = self._target(statement.path, path, chain)
         if path is None or target is None:
-            return (ast.Unread("import", None, statement.span),)
+            return unread
         if target.resolve() in self.done:
             return ()
-        program = self._imported(target, statement.path.span, path.parent, chain)
-        return program.statements if program else (ast.Unread("import", None, statement.span),)
-
-    def _imported(
-        self, target: Path, span: Span, relative_to: Path, chain: tuple[_Followed, ...]
-    ) -> ast.Program | None:
-        text = _read(target, span, self.collector, relative_to, self.bytes)
+        text = _read(target, statement.path.span, self.collector, path.parent, self.bytes)
         if text is None:
-            return None
+            return unread
         self.done.add(target.resolve())
-        return self.program(text, _shown(target), target, chain)
+        program = self.program(text, target.as_posix(), target, chain)
+        return program.statements if program else unread
 
     def _too_many(self, span: Span) -> bool:
         """Count imports and files; true, and reported once, when there are too many, or too many words, to go on."""
@@ -147,23 +143,14 @@ class _Inliner:
                 help=f"move the file into `{path.parent}` or a folder below",
             )
             return None
-        circle = _circle(target.resolve(), chain)
-        if circle:
+        followed = [one.path for one in chain]
+        if target.resolve() in followed:
+            circle = chain[followed.index(target.resolve()) :]
             way = " by way of others" if len(circle) > 1 else ""
             notes = [(one.span, "follows from this import") for one in circle[:-1]]
             report("E107", written.span, f'"{written.value}" imports itself{way}', notes=notes)
             return None
         return target
-
-
-def _circle(target: Path, chain: tuple[_Followed, ...]) -> tuple[_Followed, ...]:
-    """The imports that lead from a file back to it; none if none do."""
-    paths = [one.path for one in chain]
-    return chain[paths.index(target) :] if target in paths else ()
-
-
-def _shown(path: Path) -> str:
-    return path.as_posix()
 
 
 def _read(
@@ -180,21 +167,17 @@ def _read(
         with path.open("rb") as file:
             content = file.read(most + 1)
     except FileNotFoundError:
-        _report_missing(path, span, collector, importing)
+        found = nearest(path, ".sym")
+        near = "" if found is None else (found.relative_to(importing) if importing else found).as_posix()
+        help = f"did you mean `{near}`?" if near else ""
+        fix = Fix(f"replace by `{near}`", span, f'"{near}"') if near and importing else None
+        collector.report("E101", span, f"there is no file `{path.as_posix()}`", help=help, fix=fix)
         return None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         collector.report("E101", span, f"`{path}` cannot be read: {reason}")
         return None
     return _decoded(content, path, span, collector, most)
-
-
-def _report_missing(path: Path, span: Span, collector: Collector, importing: Path | None) -> None:
-    found = nearest(path, ".sym")
-    near = "" if found is None else (found.relative_to(importing) if importing else found).as_posix()
-    help = f"did you mean `{near}`?" if near else ""
-    fix = Fix(f"replace by `{near}`", span, f'"{near}"') if near and importing else None
-    collector.report("E101", span, f"there is no file `{path.as_posix()}`", help=help, fix=fix)
 
 
 def _decoded(content: bytes, path: Path, span: Span, collector: Collector, most: int = LARGEST) -> str | None:

@@ -45,21 +45,19 @@ _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\
 
 
 def print_program(program: ast.Program) -> str:
-    """Return a tree as canonical text that ends with a newline; comments are left out."""
-    return "\n\n".join(_paragraphs(program.statements)) + "\n" if program.statements else ""
+    """Return a tree as canonical text that ends with a newline; comments are left out.
 
-
-def _paragraphs(statements: Iterable[ast.Statement]) -> list[str]:
-    """One text a paragraph; `let`s, and `import`s, that follow each other share one."""
+    `let`s, and `import`s, that follow each other share a paragraph.
+    """
     paragraphs: list[list[str]] = []
     previous: type | None = None
-    for statement in statements:
+    for statement in program.statements:
         together = type(statement) is previous and isinstance(statement, ast.Let | ast.Import)
         if not together:
             paragraphs.append([])
         paragraphs[-1].extend(statement_lines(statement))
         previous = type(statement)
-    return ["\n".join(lines) for lines in paragraphs]
+    return "\n\n".join("\n".join(lines) for lines in paragraphs) + "\n" if paragraphs else ""
 
 
 def statement_lines(node: Line | Braced, room: int = WIDTH) -> list[str]:
@@ -132,7 +130,8 @@ def _(node: ast.Instance) -> str:
 
 @_line.register
 def _(node: ast.Rule) -> str:
-    return f"{'.'.join(_pattern(part) for part in node.selector)} ~ {expression(node.prior)}"
+    selector = ".".join(part.text + _arguments(part.arguments) for part in node.selector)
+    return f"{selector} ~ {expression(node.prior)}"
 
 
 @_line.register
@@ -279,10 +278,6 @@ def _candidate(candidate: ast.Candidate) -> str:
     return expression(candidate.kind) + prior
 
 
-def _pattern(pattern: ast.Pattern) -> str:
-    return pattern.text + _arguments(pattern.arguments)
-
-
 def _arguments(arguments: tuple[ast.Argument, ...] | None) -> str:
     return "" if arguments is None else f"({', '.join(_argument(one) for one in arguments)})"
 
@@ -309,17 +304,13 @@ def expression(node: ast.Expression, level: int = 0) -> str:
             return f"({', '.join(expression(item) for item in items)}{',' if len(items) == 1 else ''})"
         case ast.Negative(operand):
             return _bound(f"-{expression(operand, _UNARY)}", _UNARY, level)
-        case ast.Binary():
-            return _binary(node, level)
+        case ast.Binary(operator, left, right):
+            own = _LEVELS.get(operator, _COMPARISON)
+            space = "" if own == _PRODUCT else " "
+            before, after = expression(left, own + (own == _COMPARISON)), expression(right, own + 1)
+            return _bound(f"{before}{space}{operator}{space}{after}", own, level)
         case ast.Unread():
             raise TypeError(f"`node` (={node!r}) must have been read")
-
-
-def _binary(node: ast.Binary, level: int) -> str:
-    own = _LEVELS.get(node.operator, _COMPARISON)
-    space = "" if own == _PRODUCT else " "
-    left = expression(node.left, own + (own == _COMPARISON))
-    return _bound(f"{left}{space}{node.operator}{space}{expression(node.right, own + 1)}", own, level)
 
 
 def _bound(text: str, own: int, level: int) -> str:

@@ -99,7 +99,15 @@ class _Mender:
 
     def _mend(self) -> bool:
         """Report what does not fit, and make it fit; false if nothing does."""
-        trouble = self._trouble()
+        trouble = Trouble(
+            before=self.mended,
+            previous=self.tokens[self.next - 1] if self.next else None,
+            token=self.tokens[self.next] if self.next < len(self.tokens) else None,
+            following=self.tokens[self.next + 1] if self.next + 1 < len(self.tokens) else None,
+            accepted=self.parser.accepts(),
+            begins=bool(self.starts) and self.starts[-1].index == self.next,
+            source=self.source,
+        )
         repair = self._repair(trouble)
         if self.next != self.blamed:
             self.blamed = self.next
@@ -115,7 +123,7 @@ class _Mender:
         """Go on until a token does not fit, which is then the next; true at the end of the text."""
         base = _copy(self.parser), len(self.mended)
         while self.next < len(self.tokens):
-            if self._begins():
+            if self._may_start(self.next) and "UNREAD" in self.parser.choices():
                 base = _copy(self.parser), len(self.mended)
                 self.starts.append(_Start(self.next, base[1], base[0]))
             if not _fed(self.parser, [self.tokens[self.next]]):
@@ -127,25 +135,11 @@ class _Mender:
         _feed(self.parser, self.mended[base[1] :])
         return self.next == len(self.tokens) and _ends(self.parser)
 
-    def _begins(self) -> bool:
-        return self._may_start(self.next) and "UNREAD" in self.parser.choices()
-
     def _may_start(self, index: int) -> bool:
         first = index == 0 or self.tokens[index - 1].line != self.tokens[index].line
         return first or self.tokens[index].type in FRESH_STARTS
 
     # small repairs
-
-    def _trouble(self) -> Trouble:
-        return Trouble(
-            before=self.mended,
-            previous=self.tokens[self.next - 1] if self.next else None,
-            token=self.tokens[self.next] if self.next < len(self.tokens) else None,
-            following=self.tokens[self.next + 1] if self.next + 1 < len(self.tokens) else None,
-            accepted=self.parser.accepts(),
-            begins=bool(self.starts) and self.starts[-1].index == self.next,
-            source=self.source,
-        )
 
     def _repair(self, trouble: Trouble) -> Repair | None:
         """The first repair behind which the text goes on as it should, or else one behind which this line does."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate, islice
 
 import attrs
@@ -66,22 +66,18 @@ def read_words(grammar: Lark, text: str, source: str, allowance: Allowance) -> l
         if len(token) > _LONGEST.get(token.type, len(token)):
             message = f"a word of {len(token):,} characters is too long; the limit is {_LONGEST[token.type]:,}"
             raise MalformedError("E103", token_span(token, source), message)
-    _check_depth(tokens, source)
-    return tokens
-
-
-def _too_many(span: Span) -> MalformedError:
-    help = "say what is alike once, with `repeat` or a `block`"
-    return MalformedError("E103", span, f"a spec of more than {MOST_WORDS:,} words is too long", help)
-
-
-def _check_depth(tokens: Iterable[Token], source: str) -> None:
     depth = signs = 0
     for token in tokens:
         depth += _DEEPER.get(token.type, 0)
         signs = signs + 1 if token.type == "MINUS" else 0
         if depth > _DEEPEST_WRITTEN or signs > _DEEPEST_WRITTEN:
             raise MalformedError("E105", token_span(token, source), TOO_DEEP, "name a part of it with `let`")
+    return tokens
+
+
+def _too_many(span: Span) -> MalformedError:
+    help = "say what is alike once, with `repeat` or a `block`"
+    return MalformedError("E103", span, f"a spec of more than {MOST_WORDS:,} words is too long", help)
 
 
 def read_comments(text: str, source: str, allowance: Allowance) -> tuple[ast.Comment, ...]:

@@ -130,15 +130,12 @@ class RelaxedLayer(nn.Module):
         ]
         y = self._biased(x, parts)
         if uses is not None:
-            uses.update({key: self._use(read, y) for key, read in reads.items()})
+            for key, read in reads.items():
+                output, scale = (y, self.scale) if read.output is None else (read.output, 1.0)
+                uses[key] = Use(read.path, read.tensor, read.inputs, output, scale)
             if self.bias.requires_grad:
                 uses[BIAS] = Use(self, BIAS, x, y, 1.0)
         return y
-
-    def _use(self, read: _Read, y: Tensor) -> Use:
-        if read.output is None:
-            return Use(read.path, read.tensor, read.inputs, y, self.scale)
-        return Use(read.path, read.tensor, read.inputs, read.output, 1.0)
 
     def active(self) -> list[tuple[str, Path]]:
         """Return the paths that are not pruned, by name."""

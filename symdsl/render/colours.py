@@ -23,7 +23,8 @@ def colour(kind: str) -> str:
 
 def lightness(rgb: str) -> float:
     """Return the CIELAB lightness L* of an sRGB colour `#rrggbb`, from 0 (black) to 100 (white)."""
-    red, green, blue = (_linear(int(rgb[start : start + 2], 16) / 255) for start in (1, 3, 5))
+    encoded = (int(rgb[start : start + 2], 16) / 255 for start in (1, 3, 5))
+    red, green, blue = (one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in encoded)
     luminance = 0.2126 * red + 0.7152 * green + 0.0722 * blue
     return float(116 * luminance ** (1 / 3) - 16) if luminance > 0.008856 else 903.3 * luminance
 
@@ -37,7 +38,3 @@ def mixed(rgb: str, other: str, share: float) -> str:
     """Return a colour mixed with a share, from 0 to 1, of another one."""
     channels = ((int(rgb[start : start + 2], 16), int(other[start : start + 2], 16)) for start in (1, 3, 5))
     return "#" + "".join(f"{round(one + share * (two - one)):02x}" for one, two in channels)
-
-
-def _linear(value: float) -> float:
-    return value / 12.92 if value <= 0.04045 else float(((value + 0.055) / 1.055) ** 2.4)

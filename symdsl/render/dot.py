@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from symdsl.analysis.averages import range_words, with_ranges
-from symdsl.analysis.facts import Average, Input, Join, Layer, Lift, Mean, Node, Pool, Project, Shape
+from symdsl.analysis.facts import Average, Input, Join, Layer, Lift, Mean, Node, Pool, Project
 from symdsl.analysis.joins import edges, emptied, without
 from symdsl.graph import chain
 from symdsl.render.colours import FAINT, INK, PAPER, QUIET, colour, ink_on
@@ -138,38 +138,29 @@ def _draw_edges(drawing: graphviz.Digraph, nodes: tuple[Node, ...], left: tuple[
     for before, after in pairwise(left):
         between = nodes[places[before.name] + 1 : places[after.name]]
         removed = sum(isinstance(node, Join) for node in between)
-        label = f"  {_size(before.out_shape)}" + (f", {_blocks(removed)} removed" if removed else "")
+        size = str(before.out_shape).replace("x", "\u00d7")
+        blocks = "1 block" if removed == 1 else f"{removed} blocks"
+        label = f"  {size}" + (f", {blocks} removed" if removed else "")
         style = {"style": "dashed"} if removed else {}
         drawing.edge(numbers[before.name], numbers[after.name], label=label, **style)
     for since, join in edges(left)[len(left) - 1 :]:
         drawing.edge(f"{numbers[since]}:e", f"{numbers[join]}:e", weight="1")
 
 
-def _blocks(count: int) -> str:
-    return "1 block" if count == 1 else f"{count} blocks"
-
-
-def _size(shape: Shape) -> str:
-    return str(shape).replace("x", "\u00d7")
-
-
 def _plain(node: Node) -> str:
-    if isinstance(node, Average):
-        return _average(node)
+    if isinstance(node, Average):  # arrows as long as its moves, a bar for each scale, and the numbers
+        head = row(cell(font(f"average over {node.samples} copies", point_size=10), colspan=2))
+        lines = [
+            row(
+                cell(_range(name, value)),
+                cell(font(f"{name} \N{PLUS-MINUS SIGN}{range_words(name, value)}", point_size=9)),
+            )
+            for name, value in node.ranges
+        ]
+        return table(head, *lines, border=1, color=QUIET, cellpadding=2, style="rounded")
     return table(
         row(cell(font(text(_words(node)), point_size=10))), border=1, color=QUIET, cellpadding=3, style="rounded"
     )
-
-
-def _average(node: Average) -> str:
-    """The box of an average: arrows as long as its moves, a bar for each scale, and the numbers."""
-    head = row(cell(font(f"average over {node.samples} copies", point_size=10), colspan=2))
-    lines = [row(cell(_range(name, value)), cell(_number_of(name, value))) for name, value in node.ranges]
-    return table(head, *lines, border=1, color=QUIET, cellpadding=2, style="rounded")
-
-
-def _number_of(name: str, value: float) -> str:
-    return font(f"{name} \N{PLUS-MINUS SIGN}{range_words(name, value)}", point_size=9)
 
 
 def _range(name: str, value: float) -> str:
@@ -208,42 +199,31 @@ def _header(layer: Layer, shown: tuple[Row, ...]) -> str:
     kind = "" if chosen is None else chosen.name
     ink = ink_on(ground)
     left = font(text(f"{layer.name}  {kind}".rstrip()), face=BOLD, color=ink)
-    right = font(text(_details(layer)), point_size=9, color=ink)
+    channels = f"{layer.in_shape.channels} to {layer.out_shape.channels}" + ("" if layer.in_shape.flat else " channels")
+    strided = [f"stride {layer.stride}"] if layer.stride > 1 else []
+    right = font(text(", ".join([channels, *strided, *layer.activations])), point_size=9, color=ink)
     line = table(row(cell(left), cell(right, align="right")), cellpadding=1)
     return row(cell(line, colspan=3, bgcolor=ground, align="center", width=WIDTH))
-
-
-def _details(layer: Layer) -> str:
-    strided = [f"stride {layer.stride}"] if layer.stride > 1 else []
-    channels = f"{layer.in_shape.channels} to {layer.out_shape.channels}" + ("" if layer.in_shape.flat else " channels")
-    return ", ".join([channels, *strided, *layer.activations])
 
 
 def _candidate(shown: Row) -> str:
     ink = INK if shown.kept else QUIET
     face = BOLD if shown.chosen else FONT
+    number = f"{shown.parameters:,}" if shown.share is None else f"{100 * shown.share:.0f} %"
     return row(
         cell(font(text(shown.name), point_size=10, color=ink, face=face), width=NAME_WIDTH),
         cell(_middle(shown), width=BAR_WIDTH),
-        cell(font(text(_number(shown)), point_size=10, color=ink), width=NUMBER_WIDTH, align="right"),
+        cell(font(text(number), point_size=10, color=ink), width=NUMBER_WIDTH, align="right"),
     )
-
-
-def _number(shown: Row) -> str:
-    return f"{shown.parameters:,}" if shown.share is None else f"{100 * shown.share:.0f} %"
 
 
 def _middle(shown: Row) -> str:
     if shown.share is not None:
-        return _bar(shown.kind, shown.share)
+        filled = round(BAR_WIDTH * shown.share)
+        parts = [(filled, colour(shown.kind)), (BAR_WIDTH - filled, PAPER)]
+        return table(row(*(_block(width, ground) for width, ground in parts if width > 0)), border=1, color=QUIET)
     keeps = font(text("\u2002keeps " + (", ".join(shown.preserves) or "nothing")), point_size=9, color=QUIET)
     return table(row(_swatch(shown.kind), cell(keeps, width=BAR_WIDTH - SWATCH_WIDTH)))
-
-
-def _bar(kind: str, share: float) -> str:
-    filled = round(BAR_WIDTH * share)
-    parts = [(filled, colour(kind)), (BAR_WIDTH - filled, PAPER)]
-    return table(row(*(_block(width, ground) for width, ground in parts if width > 0)), border=1, color=QUIET)
 
 
 def _block(width: int, ground: str) -> str:
@@ -256,7 +236,10 @@ def _draw_legend(drawing: graphviz.Digraph, last: int, shown: list[Row]) -> None
         part for kind in kinds for part in (_swatch(kind), cell(font(f"\u2002{text(kind)}\u2003", point_size=9)))
     ]
     lines = [row(cell(table(row(*swatches), cellpadding=1)))]
-    lines += [row(cell(font(note, point_size=9, color=QUIET))) for note in _notes(shown)]
+    notes = ["number: parameters"]
+    if any(each.share is not None for each in shown):
+        notes = ["bar: share of the layer\u2019s effective parameters", "bold: the chosen type; grey: not kept"]
+    lines += [row(cell(font(note, point_size=9, color=QUIET))) for note in notes]
     drawing.node("legend", label=f"<{table(*lines, cellpadding=1)}>", tooltip="legend")
     drawing.edge(f"n{last}", "legend", style="invis")
 
@@ -264,12 +247,3 @@ def _draw_legend(drawing: graphviz.Digraph, last: int, shown: list[Row]) -> None
 def _swatch(kind: str) -> str:
     size = {"width": SWATCH_WIDTH + 2, "height": BAR_HEIGHT + 2, "fixedsize": "true"}
     return cell(table(row(_block(SWATCH_WIDTH, colour(kind))), border=1, color=QUIET, **size))
-
-
-def _notes(shown: list[Row]) -> list[str]:
-    if any(each.share is not None for each in shown):
-        return [
-            "bar: share of the layer\u2019s effective parameters",
-            "bold: the chosen type; grey: not kept",
-        ]
-    return ["number: parameters"]

@@ -39,8 +39,14 @@ def render(dot: str, format: str) -> bytes:
         raise ValueError(f"`format` (={format!r}) must be one of {', '.join(FORMATS)}")
     if format == "dot":
         return dot.encode()
+    if format == "png":
+        dot = dot.replace("{", f"{{ graph [dpi={PNG_DPI}];", 1)
     draw = _draw_by_system if shutil.which("dot") else _draw_by_wheel
-    return _without_traces(draw(_with_resolution(dot, format), format))
+    image = draw(dot, format)
+    # without the time of drawing (PDF) and the program's version (SVG)
+    if image.startswith(b"%PDF"):
+        return _PDF_DATE.sub(rb"\g<1>19700101000000", image)
+    return _COMMENT.sub(b"", image, count=1) if image.startswith(b"<?xml") else image
 
 
 def _draw_by_system(dot: str, format: str) -> bytes:
@@ -69,14 +75,3 @@ def _draw_by_wheel(dot: str, format: str) -> bytes:
 def _last_line(output: bytes) -> str:
     lines = output.decode(errors="replace").strip().splitlines()
     return lines[-1] if lines else "nothing"
-
-
-def _with_resolution(dot: str, format: str) -> str:
-    return dot.replace("{", f"{{ graph [dpi={PNG_DPI}];", 1) if format == "png" else dot
-
-
-def _without_traces(image: bytes) -> bytes:
-    """Without the program's version (SVG) and the time of drawing (PDF)."""
-    if image.startswith(b"%PDF"):
-        return _PDF_DATE.sub(rb"\g<1>19700101000000", image)
-    return _COMMENT.sub(b"", image, count=1) if image.startswith(b"<?xml") else image

@@ -30,7 +30,8 @@ def result_html(result: Mapping[str, Any], svg: str) -> str:
     ]
     scores = "".join(f"<div>{escape(line)}</div>" for line in score_lines(result))
     table = f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
-    return f'<div style="{_COLUMNS}"><div>{table}{scores}</div><div>{_drawing(svg)}</div></div>'
+    drawing = svg[svg.index("<svg") :]  # without the lines that make a file of it
+    return f'<div style="{_COLUMNS}"><div>{table}{scores}</div><div>{drawing}</div></div>'
 
 
 def result_markdown(result: Mapping[str, Any]) -> str:
@@ -38,7 +39,8 @@ def result_markdown(result: Mapping[str, Any]) -> str:
     head = [title for title, _ in RESULT_COLUMNS]
     rule = ["---:" if side == "right" else "---" for _, side in RESULT_COLUMNS]
     rows = [cells for section in result_sections(result) for _, cells in _once(section)]
-    table = "\n".join(_markdown_row(cells) for cells in (head, rule, *rows))
+    lines = (" | ".join(cell.replace("|", "&#124;") for cell in cells) for cells in (head, rule, *rows))
+    table = "\n".join(f"| {line} |" for line in lines)
     return f"{table}\n\n" + "\n\n".join(score_lines(result)) + "\n"
 
 
@@ -54,12 +56,3 @@ def _html_row(tag: str, cells: Sequence[str], style: str) -> str:
         for cell, side in zip(cells, sides, strict=True)
     )
     return f'<tr style="{style}">{inside}</tr>'
-
-
-def _markdown_row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cell.replace('|', '&#124;') for cell in cells)} |"
-
-
-def _drawing(svg: str) -> str:
-    """The drawing without the lines that make a file of it."""
-    return svg[svg.index("<svg") :]

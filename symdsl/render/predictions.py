@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdsl.render.cells import Cells, add_section, new_table, number_text, percent_text
@@ -35,20 +35,18 @@ def predictions_table(content: Mapping[str, Any]) -> Table:
 
 def predictions_csv(content: Mapping[str, Any]) -> bytes:
     """Return all predictions as CSV, a line for each input below a header."""
+    predictions, names = content["predictions"], content["classes"]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerows(_lines(content["predictions"], content["classes"]))
-    return text.getvalue().encode()
-
-
-def _lines(predictions: Sequence[Mapping[str, Any]], names: Sequence[str]) -> Iterator[Sequence[Any]]:
     if any("probabilities" in one for one in predictions):
-        yield ("input", "class", *(f"p({name})" for name in names))
-        yield from ((one["input"], one["class"], *one["probabilities"]) for one in predictions)
+        writer.writerow(("input", "class", *(f"p({name})" for name in names)))
+        writer.writerows((one["input"], one["class"], *one["probabilities"]) for one in predictions)
     else:
-        yield ("input", *(f"{what}({name})" for name in names for what in ("mean", "std")))
+        writer.writerow(("input", *(f"{what}({name})" for name in names for what in ("mean", "std"))))
         for one in predictions:
-            yield (one["input"], *(value for pair in zip(one["mean"], one["std"], strict=True) for value in pair))
+            pairs = zip(one["mean"], one["std"], strict=True)
+            writer.writerow((one["input"], *(value for pair in pairs for value in pair)))
+    return text.getvalue().encode()
 
 
 def _of_classes(one: Mapping[str, Any], names: Sequence[str]) -> Cells:

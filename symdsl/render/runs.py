@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdsl.render.cells import Cells, new_table, number_text, percent_text, with_lines
@@ -45,7 +45,12 @@ def runs_table(runs: Sequence[Mapping[str, Any]]) -> Group:
     table = new_table([COLUMNS[number] for number in kept])
     for row in rows:
         table.add_row(*(Text(row[number]) for number in kept))
-    return with_lines(table, list(_notes(runs)))
+    notes = [
+        f"{run['folder']}: {run['reason'].removeprefix(run['folder']).lstrip('/')}" for run in runs if run["reason"]
+    ]
+    if any(run["resumable"] for run in runs):
+        notes.append("`symdsl search --resume RUN` continues a run that is resumable.")
+    return with_lines(table, notes)
 
 
 def _cells(run: Mapping[str, Any]) -> Cells:
@@ -72,11 +77,3 @@ def time_text(seconds: float) -> str:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
-
-
-def _notes(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for run in runs:
-        if run["reason"]:
-            yield f"{run['folder']}: {run['reason'].removeprefix(run['folder']).lstrip('/')}"
-    if any(run["resumable"] for run in runs):
-        yield "`symdsl search --resume RUN` continues a run that is resumable."

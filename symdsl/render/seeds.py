@@ -42,7 +42,12 @@ def seeds_table(content: Mapping[str, Any]) -> Group:
     shown = new_table(COLUMNS)
     for layer in content["layers"]:
         add_section(shown, (_candidate(layer, one, content["finished"]) for one in layer["candidates"]))
-    return with_lines(shown, [*_metrics(content), "", *_agreement(content), *_others(content)])
+    others = [
+        f"seed {one['seed']} {_STATES[one['status']]}" + (f": {one['reason']}" if one["reason"] else "")
+        for one in content["seeds"]
+        if one["status"] != "finished"
+    ]
+    return with_lines(shown, [*_metrics(content), "", *_agreement(content), *others])
 
 
 def _candidate(layer: Mapping[str, Any], one: Mapping[str, Any], finished: int) -> tuple[str, ...]:
@@ -68,13 +73,6 @@ def _agreement(content: Mapping[str, Any]) -> Iterator[str]:
 def _agreed(chosen: Sequence[int], finished: int) -> bool:
     """Whether all runs chose the same candidate, or all of them none since they removed the block around it."""
     return max(chosen) == finished or not any(chosen)
-
-
-def _others(content: Mapping[str, Any]) -> Iterator[str]:
-    for one in content["seeds"]:
-        if one["status"] != "finished":
-            reason = f": {one['reason']}" if one["reason"] else ""
-            yield f"seed {one['seed']} {_STATES[one['status']]}{reason}"
 
 
 _STATES = {

@@ -41,17 +41,18 @@ def sweep_table(rows: Sequence[Row], axes: Sequence[str]) -> Group:
     shown = [one for one in _FIGURES if any(row[one[1]] is not None for row in rows)]
     said = ["spec", *axes, "objective"]
     table = new_table([*((name, "left") for name in said), ("runs", "right"), *((one[0], "right") for one in shown)])
-    for choice, alike in _by_choice(rows, said).items():
+    by_choice: dict[Cells, list[Row]] = {}
+    for row in rows:
+        by_choice.setdefault(tuple(str(UNKNOWN if row[name] is None else row[name]) for name in said), []).append(row)
+    for choice, alike in by_choice.items():
         table.add_row(*(Text(cell) for cell in (*choice, *_figures(alike, shown))))
     done = sum(row["status"] == "finished" for row in rows)
-    return with_lines(table, [f"{done} of {len(rows)} runs finished", *_others(rows)])
-
-
-def _by_choice(rows: Sequence[Row], said: Sequence[str]) -> dict[Cells, list[Row]]:
-    found: dict[Cells, list[Row]] = {}
-    for row in rows:
-        found.setdefault(tuple(str(UNKNOWN if row[name] is None else row[name]) for name in said), []).append(row)
-    return found
+    others = [
+        f"{row['run']} {_STATES[row['status']]}" + (f": {row['reason']}" if row["reason"] else "")
+        for row in rows
+        if row["status"] != "finished"
+    ]
+    return with_lines(table, [f"{done} of {len(rows)} runs finished", *others])
 
 
 def _figures(alike: Sequence[Row], shown: Sequence[tuple[str, str, Callable[[Any], str]]]) -> Iterator[str]:
@@ -62,9 +63,3 @@ def _figures(alike: Sequence[Row], shown: Sequence[tuple[str, str, Callable[[Any
             yield UNKNOWN
             continue
         yield text(fmean(values)) + (f" ± {text(stdev(values))}" if len(values) > 1 else "")
-
-
-def _others(rows: Sequence[Row]) -> Iterator[str]:
-    for row in rows:
-        if row["status"] != "finished":
-            yield f"{row['run']} {_STATES[row['status']]}" + (f": {row['reason']}" if row["reason"] else "")

@@ -166,6 +166,9 @@ def _numbers(values: float | Sequence[float | None] | None) -> str:
 def score_lines(result: Mapping[str, Any]) -> list[str]:
     """Return lines with the metrics of a run and the time it took."""
     evidence = result["neg_log_evidence_per_example"]
+    seconds = result["wall_s"]
+    phases = [name for name in ("loading", "evidence", "posterior") if name in seconds]  # training is the rest
+    parts = ", ".join(f"{name} {number_text(seconds[name])} s" for name in phases)
     noise = [f"noise: standard deviation {number_text(result['noise_std'])}"] if "noise_std" in result else []
     return [
         f"test: {metrics_text(result['test'])}",
@@ -173,7 +176,7 @@ def score_lines(result: Mapping[str, Any]) -> list[str]:
         *noise,
         *map(_ranges, result.get("averages", ())),
         f"{result['objective']}, seed {result['seed']}, {result['epochs']} epochs on {result['device']} "
-        f"in {number_text(result['wall_s']['total'])} s ({_parts(result['wall_s'])})",
+        f"in {number_text(seconds['total'])} s ({parts})",
     ]
 
 
@@ -198,9 +201,3 @@ def metrics_text(metrics: Mapping[str, Any]) -> str:
     """Return metrics with their names and units, as text."""
     shown = ((called, text(metrics[key]), unit) for key, (called, text, unit) in METRICS.items() if key in metrics)
     return ", ".join(f"{called} {value} {unit}".rstrip() for called, value, unit in shown)
-
-
-def _parts(seconds: Mapping[str, float]) -> str:
-    """What of a run's time went into anything but training."""
-    shown = [(name, seconds[name]) for name in ("loading", "evidence", "posterior") if name in seconds]
-    return ", ".join(f"{name} {number_text(value)} s" for name, value in shown)

@@ -41,8 +41,11 @@ def comparison(runs: Sequence[Run]) -> Page:
     found = groups(runs)
     names = run_names(found)
     finished = [(names[run], run) for group in found for run in group.runs if run.result]
+    words = "The best of each column is bold."
+    if any(len(group.runs) > 1 for group in found):
+        words += " Spreads are standard deviations between seeds."
     sections = [
-        Section("Metrics", _words(found), tables=[_metrics(found, names)]),
+        Section("Metrics", words, tables=[_metrics(found, names)]),
         Section("Training", "By epoch, on the training data.", list(_training(found, names))),
         Section("Layer types", "What each search chose, and its share.", tables=list(_agreements(finished))),
         Section(
@@ -59,11 +62,6 @@ def comparison(runs: Sequence[Run]) -> Page:
     ]
     title = ", ".join(dict.fromkeys(run.name for run in runs))
     return Page(title, [f"{len(runs)} runs"], [], [one for one in sections if one.filled])
-
-
-def _words(found: Sequence[Group]) -> str:
-    several = any(len(group.runs) > 1 for group in found)
-    return "The best of each column is bold." + (" Spreads are standard deviations between seeds." if several else "")
 
 
 def groups(runs: Sequence[Run]) -> list[Group]:

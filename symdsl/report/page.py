@@ -92,6 +92,7 @@ def page(content: Page) -> str:
 
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     charts = [chart.content() for section in content.sections for chart in section.charts]
+    safe_in_script = json.dumps(charts, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     return environment.from_string(_shipped("page.html")).render(
         page=content,
         css=_shipped("page.css"),
@@ -99,14 +100,9 @@ def page(content: Page) -> str:
         dark=classes_css("github-dark"),
         script=_shipped("page.js"),
         plotly=get_plotlyjs() if charts else "",
-        charts=_for_script(charts),
+        charts=safe_in_script,
     )
 
 
 def _shipped(name: str) -> str:
     return resources.files("symdsl.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _for_script(value: object) -> str:
-    """A value as JSON that may stand in a script of a page."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

@@ -47,6 +47,8 @@ def single(run: Run) -> Page:
     """Return the content of a page about one run, finished or not."""
     from symdsl.highlight import classes_html
 
+    figures = ((name, value_at(run.result or {}, path), text) for name, path, text in TILES)
+    tiles = [(name, text(value)) for name, value, text in figures if value is not None]
     sections = [
         Section("What was learned", picture=picture_uri(run), spec=classes_html(run.spec)),
         Section("Training", "By epoch, on the training data.", list(_training(run))),
@@ -55,12 +57,16 @@ def single(run: Run) -> Page:
             "Relative effective number of parameters of every candidate, by evidence step.",
             list(charts.shares(run)),
         ),
-        Section("Prior precisions", "By evidence step; a large one keeps its weights at zero.", _precisions(run)),
+        Section(
+            "Prior precisions",
+            "By evidence step; a large one keeps its weights at zero.",
+            list(charts.precisions(run)),
+        ),
         Section("Layers", tables=_layer_tables(run)),
-        *(_predictions(run.predictions) if run.predictions else ()),
+        *(_CONTENTS[run.predictions.task](run.predictions) if run.predictions else ()),
         Section("Time", charts=[charts.time_chart([("this run", run.result["wall_s"])])] if run.result else []),
     ]
-    return Page(run.name, _facts(run), _tiles(run), [one for one in sections if one.filled])
+    return Page(run.name, _facts(run), tiles, [one for one in sections if one.filled])
 
 
 def _facts(run: Run) -> list[str]:
@@ -78,11 +84,6 @@ def _facts(run: Run) -> list[str]:
     ]
 
 
-def _tiles(run: Run) -> list[tuple[str, str]]:
-    found = ((name, value_at(run.result or {}, path), text) for name, path, text in TILES)
-    return [(name, text(value)) for name, value, text in found if value is not None]
-
-
 def _training(run: Run) -> Iterator[Chart]:
     for title, axis, wanted in charts.TRAINING:
         found = [(name, *charts.series(run.records, key)) for key, name in wanted]
@@ -91,10 +92,6 @@ def _training(run: Run) -> Iterator[Chart]:
         ]
         if lines:
             yield charts.curves(title, axis, lines)
-
-
-def _precisions(run: Run) -> list[Chart]:
-    return list(charts.precisions(run))
 
 
 def _layer_tables(run: Run) -> list[Table]:
@@ -120,10 +117,6 @@ def _base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def _predictions(found: Predictions) -> list[Section]:
-    return _CONTENTS[found.task](found)
-
-
 def _of_classes(found: Predictions) -> list[Section]:
     import numpy as np
 
@@ -133,7 +126,11 @@ def _of_classes(found: Predictions) -> list[Section]:
     counts = confusion(found.target.astype(np.int64), found.predicted.astype(np.int64), classes)
     matrix = [charts.confusion_chart(counts, names)] if classes <= charts.MOST_CELLS else []
     confident = charts.reliability_chart(reliability(found.target, found.predicted, found.confidence))
-    pairs = _confused(counts, names)
+    rows = [
+        [(names[one], False), (names[other], False), (f"{count:,}", False)]
+        for one, other, count in most_confused(counts, most=20)
+    ]
+    pairs = [Table((("is", "left"), ("taken for", "left"), ("examples", "right")), rows)] if rows else []
     captions = [
         (
             f"is {names[found.target[one]]}, taken for {names[found.predicted[one]]}",
@@ -145,14 +142,6 @@ def _of_classes(found: Predictions) -> list[Section]:
         Section("Predictions", "On the test data.", [*matrix, confident], [] if matrix else pairs),
         Section("The most confident mistakes", "On the test data.", pictures=_pictures(found, captions)),
     ]
-
-
-def _confused(counts: NDArray[np.int64], names: Sequence[str]) -> list[Table]:
-    rows = [
-        [(names[one], False), (names[other], False), (f"{count:,}", False)]
-        for one, other, count in most_confused(counts, most=20)
-    ]
-    return [Table((("is", "left"), ("taken for", "left"), ("examples", "right")), rows)] if rows else []
 
 
 def _of_targets(found: Predictions) -> list[Section]:

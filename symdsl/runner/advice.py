@@ -27,11 +27,12 @@ def diagnosis(trainer: Trainer, losses: Sequence[float]) -> str:
         trainer: after some epochs.
         losses: the loss of every epoch that came to its end, from the first on.
     """
+    risen = "the loss has risen: " if len(losses) > 1 and losses[-1] > losses[0] else ""
     return (
         _bad_scale("targets", trainer.train.y, "standardize(targets)")
         or _bad_scale("images", trainer.train.x, "standardize")
         or _too_slow(trainer)
-        or _too_fast(losses)
+        or f"{risen}a lower `lr` may help"
     )
 
 
@@ -54,9 +55,3 @@ def _too_slow(trainer: Trainer) -> str:
     if reach >= _MOVED * size:
         return ""
     return f"the weights can have moved by {reach / size:.0e} of their size at most: raise `lr` (={optimizer.lr:g})"
-
-
-def _too_fast(losses: Sequence[float]) -> str:
-    rose = len(losses) > 1 and losses[-1] > losses[0]
-    observed = "the loss has risen: " if rose else ""
-    return f"{observed}a lower `lr` may help"

@@ -21,12 +21,8 @@ def resolve_device(text: str) -> torch.device:
     if text == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(text)
-    if device.type == "cuda":
-        _check_gpu(device)
-    return device
-
-
-def _check_gpu(device: torch.device) -> None:
+    if device.type != "cuda":
+        return device
     found = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if found == 0:
         raise RunError(f"no CUDA device for `--device {device}`: none is available here; use `--device cpu`")
@@ -34,6 +30,7 @@ def _check_gpu(device: torch.device) -> None:
         raise RunError(
             f"no CUDA device {device.index} for `--device {device}`: this machine has {found}, counted from 0"
         )
+    return device
 
 
 def describe(device: torch.device) -> str:

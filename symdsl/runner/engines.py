@@ -67,23 +67,20 @@ class Children:
         """Run one task to its end in a process of its own."""
         heard = Callbacks([callback])
         with heard.hearing_failures():
-            self._run(task, heard)
-
-    def _run(self, task: Task, heard: Callbacks) -> None:
-        reason = ""
-        with self._started() as process:
-            assert process.stdin is not None, "it is a pipe"
-            assert process.stdout is not None, "it is a pipe"
-            with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
-                json.dump({"task": attrs.asdict(task), "command": sys.argv}, pipe)
-            for line in process.stdout:
-                reason = hand_on(line, heard) or reason
-        with self._starting:
-            self._running.discard(process)
-        if process.returncode in (INTERRUPTED, -signal.SIGTERM):
-            raise KeyboardInterrupt
-        if process.returncode:
-            raise RunError(reason or f"its process ended with status {process.returncode}")
+            reason = ""
+            with self._started() as process:
+                assert process.stdin is not None, "it is a pipe"
+                assert process.stdout is not None, "it is a pipe"
+                with contextlib.suppress(BrokenPipeError), process.stdin as pipe:
+                    json.dump({"task": attrs.asdict(task), "command": sys.argv}, pipe)
+                for line in process.stdout:
+                    reason = hand_on(line, heard) or reason
+            with self._starting:
+                self._running.discard(process)
+            if process.returncode in (INTERRUPTED, -signal.SIGTERM):
+                raise KeyboardInterrupt
+            if process.returncode:
+                raise RunError(reason or f"its process ended with status {process.returncode}")
 
     def end(self) -> None:
         """Interrupt every task that is running, and let none begin."""

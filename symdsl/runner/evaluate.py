@@ -52,22 +52,13 @@ def evaluate(
     preprocessing = Preprocessing.read(folder.read_info().get("preprocessing"))
     learned: Data = folder.read_graph().graph["data"]
     found = load_data(folder.path / "spec.sym", dict(overrides or {}))
-    _check_fit(found, learned)
+    if _described(found) != _described(learned):
+        raise RunError(f"the network has learned from {_described(learned)}, but the data hold {_described(found)}")
     dataset = data_room.load(found, result["seed"], preprocessing, given=data)
     targets = _targets(dataset, preprocessing, learned)
     net = learned_network(folder).to(target)
     likelihood, noise = LIKELIHOODS[learned.task], result.get("noise") or 1.0
     return evaluate_outputs(outputs_of(net, dataset.test.x), targets.to(target), likelihood, noise, preprocessing)
-
-
-def _check_fit(found: Data, learned: Data) -> None:
-    """Compares what data hold with what the network has learned from.
-
-    Raises:
-        RunError: images are of another shape, or targets of another kind.
-    """
-    if _described(found) != _described(learned):
-        raise RunError(f"the network has learned from {_described(learned)}, but the data hold {_described(found)}")
 
 
 def _described(data: Data) -> str:

@@ -77,7 +77,16 @@ class Run:
         wanted = (self.model.data.channels, self.model.data.height, self.model.data.width)
         if x.ndim != 4 or tuple(x.shape[1:]) != wanted:
             raise RunError(f"`x` is of shape {tuple(x.shape)}, expected (n, {', '.join(map(str, wanted))})")
-        return self._in_units(self._calibrated(x) if calibrated else self._plain(x))
+        if calibrated:
+            found = self.posterior().predict(self.network, x)
+        else:
+            likelihood = LIKELIHOODS[self.model.data.task]
+            found = Predicted.plain(outputs_of(self.network, x), likelihood, self.model.noise)
+        targets = self.model.preprocessing.targets
+        if targets is None or found.mean is None or found.std is None:
+            return found
+        scale = self.model.preprocessing.target_scale(found.mean.shape[1]).to(found.std.device)
+        return Predicted(mean=targets.restored(found.mean), std=found.std * scale)
 
     def posterior(self) -> Posterior:
         """Return the Laplace posterior of the last layer's weights.
@@ -90,20 +99,6 @@ class Run:
             raise RunError(f"{path}: is missing; `--map` predicts without the uncertainty of weights")
         RunFolder.view(self.folder).refuse_damaged(POSTERIOR)
         return read_posterior(path, LIKELIHOODS[self.model.data.task]).to(self.network.device)
-
-    def _calibrated(self, x: Tensor) -> Predicted:
-        return self.posterior().predict(self.network, x)
-
-    def _plain(self, x: Tensor) -> Predicted:
-        likelihood = LIKELIHOODS[self.model.data.task]
-        return Predicted.plain(outputs_of(self.network, x), likelihood, self.model.noise)
-
-    def _in_units(self, found: Predicted) -> Predicted:
-        targets = self.model.preprocessing.targets
-        if targets is None or found.mean is None or found.std is None:
-            return found
-        scale = self.model.preprocessing.target_scale(found.mean.shape[1]).to(found.std.device)
-        return Predicted(mean=targets.restored(found.mean), std=found.std * scale)
 
 
 def load_run(path: str | Path, device: str = "auto") -> Run:

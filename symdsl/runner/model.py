@@ -63,13 +63,16 @@ def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessi
         noise: variance of the Gaussian likelihood.
     """
     pruned = [f"{name}.{path}" for name, layer in net.layers() for path in sorted(layer.pruned)]
-    state = net.state_dict()
+    without = tuple(f"{one}." for one in pruned)
     kept = {
-        key: _plain(value) for key, value in state.items() if not key.startswith(tuple(f"{one}." for one in pruned))
+        key: value.detach().cpu().contiguous() for key, value in net.state_dict().items() if not key.startswith(without)
     }
+    # Without what a resumed run need not have in common: spans, and the name of its spec's file.
+    document = to_json(graph, spans=False)
+    document["graph"] = {name: value for name, value in document["graph"].items() if name != "name"}
     header = {
         "schema": SCHEMA,
-        "graph": _content(graph),
+        "graph": document,
         "shapes": {key: list(value.shape) for key, value in kept.items()},
         "pruned": pruned,
         "preprocessing": preprocessing.record(),
@@ -87,17 +90,6 @@ def weights_of(path: Path) -> dict[str, Tensor]:
     header, weights = _read(path)
     every = lowering.compile(from_json(header["graph"])).tensors()
     return {key: weights.get(key, torch.zeros_like(parameter.data)) for key, parameter in every.items()}
-
-
-def _content(graph: nx.DiGraph[str]) -> dict[str, Any]:
-    """The graph without what a resumed run need not have in common: spans, and the name of its spec's file."""
-    document = to_json(graph, spans=False)
-    document["graph"] = {name: value for name, value in document["graph"].items() if name != "name"}
-    return document
-
-
-def _plain(value: Tensor) -> Tensor:
-    return value.detach().cpu().contiguous()
 
 
 def read_model(path: Path) -> Model:

@@ -57,23 +57,22 @@ def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence) -> dict
         dataset: its data.
         evidence: at the final parameters and priors.
     """
+    train = measure(trainer, dataset.train, dataset.preprocessing)
+    ranges = trainer.net.ranges()
+    found = [_average(begin, body, ranges) for begin, body in averages(trainer.facts.network.nodes)]
     return {
         "parameters": sum(layer.parameters for layer in layer_records(trainer.facts)),
-        "train": _without(measure(trainer, dataset.train, dataset.preprocessing), "ece"),
+        "train": {name: value for name, value in train.items() if name != "ece"},
         "test": measure(trainer, dataset.test, dataset.preprocessing),
         "neg_log_evidence_per_example": dataset.preprocessing.nats - evidence.log_evidence() / evidence.examples,
         **(_noise(trainer, dataset) if trainer.likelihood.has_noise else {}),
         "layers": [_layer(record, trainer, evidence) for record in layer_records(trainer.facts)],
-        **({"averages": found} if (found := _averages(trainer)) else {}),
+        **({"averages": found} if found else {}),
     }
 
 
-def _averages(trainer: Trainer) -> list[dict[str, Any]]:
-    """Every average: the ranges that it began with and has, in the units of the language."""
-    return [_average(begin, body, trainer.net.ranges()) for begin, body in averages(trainer.facts.network.nodes)]
-
-
 def _average(begin: Average, body: tuple[Node, ...], found: Mapping[str, float]) -> dict[str, Any]:
+    """An average: the ranges that it began with and has, in the units of the language."""
     return {
         "name": begin.name,
         "samples": begin.samples,
@@ -95,10 +94,6 @@ def _noise(trainer: Trainer, dataset: Dataset) -> dict[str, float]:
     """The variance of the likelihood as it is trained, and what it is in the units of the targets."""
     targets = dataset.train.y.shape[1]
     return {"noise": trainer.noise, "noise_std": noise_std(trainer.noise, targets, dataset.preprocessing)}
-
-
-def _without(metrics: dict[str, float | None], key: str) -> dict[str, float | None]:
-    return {name: value for name, value in metrics.items() if name != key}
 
 
 def _layer(record: Layer, trainer: Trainer, evidence: Evidence) -> dict[str, Any]:

@@ -84,7 +84,10 @@ class Weights:
         folder = RunFolder.view(run)
         if folder.status != "finished" or not (folder.path / WEIGHTS).exists():
             state, content = folder.load_checkpoint()
-            found = _tensors(folder.path, content)
+            try:
+                found = load_tensors(content)
+            except SafetensorError as error:
+                raise RunError(f"{folder.path}: the weights are damaged: {error}") from error
             parameters = {
                 key.removeprefix("parameter/"): one for key, one in found.items() if key.startswith("parameter/")
             }
@@ -107,10 +110,3 @@ class Weights:
             if there != here:
                 raise RunError(f"{self.run}: its weights do not fit: `{key}` is {there} there, but {here} here")
             parameter.data.copy_(self.tensors[key])
-
-
-def _tensors(path: Path, content: bytes) -> dict[str, Tensor]:
-    try:
-        return load_tensors(content)
-    except SafetensorError as error:
-        raise RunError(f"{path}: the weights are damaged: {error}") from error

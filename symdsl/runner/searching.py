@@ -330,9 +330,20 @@ class _Run:
 
     def _concluded(self, evidence: Evidence) -> dict[str, Any]:
         """Measures the network and writes the result; the content of `result.json`."""
+        one = self.trainer
         with self._timed("posterior"):
-            posterior = self._posterior()
-        content = self._result(evidence)
+            one.net.eval()
+            posterior = fit_last_layer(one.net, one.train, one.likelihood, one.precisions, noise=one.noise)
+        head = {
+            "schema": runs.SCHEMA,
+            "spec": self.folder.read_info()["spec"],  # a run may be resumed from its own spec.sym
+            "objective": self.objective,
+            "seed": one.seed,
+            "device": describe(self.device),
+            "epochs": one.epoch,
+            "wall_s": {"total": sum(self.seconds.values()), **self.seconds},
+        }
+        content = head | describe_run(one, self.dataset, evidence)
         self._write_result(content, posterior)
         return content
 
@@ -406,28 +417,14 @@ class _Run:
         self._saved_at = time.perf_counter()
         self._saving_took = self._saved_at - started
 
-    def _result(self, evidence: Evidence) -> dict[str, Any]:
-        head = {
-            "schema": runs.SCHEMA,
-            "spec": self.folder.read_info()["spec"],  # a run may be resumed from its own spec.sym
-            "objective": self.objective,
-            "seed": self.trainer.seed,
-            "device": describe(self.device),
-            "epochs": self.trainer.epoch,
-            "wall_s": {"total": sum(self.seconds.values()), **self.seconds},
-        }
-        return head | describe_run(self.trainer, self.dataset, evidence)
-
-    def _predictions(self) -> bytes:
-        self.trainer.net.eval()
-        outputs = outputs_of(self.trainer.net, self.dataset.test.x)
-        return predictions_of(outputs, self.dataset.test, self.dataset.preprocessing).to_bytes()
-
     def _write_result(self, content: dict[str, Any], posterior: Posterior) -> None:
         trainer, graph = self.trainer, self.spec.graph()
         model = model_bytes(trainer.net, graph, self.dataset.preprocessing, trainer.noise)
         self.folder.write_bytes(WEIGHTS, model)
-        self.folder.write_bytes(PREDICTIONS, self._predictions())
+        trainer.net.eval()
+        outputs = outputs_of(trainer.net, self.dataset.test.x)
+        predictions = predictions_of(outputs, self.dataset.test, self.dataset.preprocessing)
+        self.folder.write_bytes(PREDICTIONS, predictions.to_bytes())
         self.folder.write_bytes(POSTERIOR, posterior_bytes(posterior))
         self.folder.seal(WEIGHTS, PREDICTIONS, POSTERIOR)
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
@@ -436,8 +433,3 @@ class _Run:
         for form in PICTURES:
             self.folder.write_bytes(f"architecture.{form}", render.architecture(graph, content, form))
         self.folder.set_status("finished", datetime.now(UTC))
-
-    def _posterior(self) -> Posterior:
-        one = self.trainer
-        one.net.eval()
-        return fit_last_layer(one.net, one.train, one.likelihood, one.precisions, noise=one.noise)

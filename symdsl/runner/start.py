@@ -38,7 +38,13 @@ def layer_records(facts: Facts) -> tuple[Layer, ...]:
 
 def stated_start(facts: Facts) -> Start:
     """Return the priors as the spec has them, from which MAP never moves."""
-    priors = dict(_priors(facts))
+    priors: dict[str, Prior] = {}
+    for layer in layer_records(facts):
+        for candidate in layer.candidates:
+            for tensor in candidate.tensors:
+                priors[f"{layer.name}.{candidate.name}.{tensor.name}"] = tensor.prior
+        if layer.bias is not None:
+            priors[f"{layer.name}.bias"] = layer.bias
     return Start(
         {key: prior.precision for key, prior in priors.items()},
         frozenset(key for key, prior in priors.items() if prior.learned),
@@ -93,12 +99,3 @@ def _breaking(facts: Facts) -> Iterator[tuple[Layer, Candidate]]:
     for layer in layer_records(facts):
         preserved = [one.preserves for one in layer.candidates]
         yield from ((layer, one) for one in layer.candidates if breaks(one.preserves, preserved))
-
-
-def _priors(facts: Facts) -> Iterator[tuple[str, Prior]]:
-    for layer in layer_records(facts):
-        for candidate in layer.candidates:
-            for tensor in candidate.tensors:
-                yield f"{layer.name}.{candidate.name}.{tensor.name}", tensor.prior
-        if layer.bias is not None:
-            yield f"{layer.name}.bias", layer.bias

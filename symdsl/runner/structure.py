@@ -201,7 +201,7 @@ class Structure:
         }
 
     def evidence_step(self) -> tuple[Laplace, list[str]]:
-        """Move the priors towards the largest evidence at fixed parameters, then prune.
+        """Move the priors, and ranges of averages, towards the largest evidence at fixed parameters, then prune.
 
         Returns:
             The approximation under the priors before the step, and `layer.path` of every path that was pruned.
@@ -212,7 +212,8 @@ class Structure:
         gains = self._gains_without_blocks(laplace, index)
         decided = ranks.from_first(lambda: (gains, laplace.effective_parameters(), *self._moved(laplace)))
         gains, effective, trainer.precisions, trainer.noise = decided  # the same on all ranks, to the last bit
-        self._move_ranges()
+        half = sample(trainer, max(1, self._looked_at // 2))  # the same examples on both sides of every range
+        self.ranges.step(lambda: evidence_bound(trainer, half), self._progress)
         return laplace, [*self._remove_block(gains), *self._prune(effective)]
 
     def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
@@ -274,12 +275,6 @@ class Structure:
     def final(self) -> Laplace:
         """Return the approximation whose evidence a run reports; see `final_laplace`."""
         return final_laplace(self.trainer)
-
-    def _move_ranges(self) -> None:
-        """Move the ranges of averages up the evidence, by half as many examples, the same on both sides."""
-        index = sample(self.trainer, max(1, self._looked_at // 2))
-
-        self.ranges.step(lambda: evidence_bound(self.trainer, index), self._progress)
 
     def _noise_target(self, laplace: Laplace) -> float:
         """Return MacKay's fixed point of the noise, within the residual variance and that of the targets."""

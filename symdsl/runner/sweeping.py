@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
@@ -183,14 +183,10 @@ def _write_tables(folder: SweepFolder, watcher: Observers) -> None:
     """Writes the table, and the page where there is something to show and the packages that it needs are there."""
     folder.write()
     runs.write_atomic(folder.path / TABLE, folder.csv())
-    if not (begun := list(_shown(folder))):
+    begun = [path for path in folder.begun() if (path / "metrics.jsonl").exists()]  # as far as a first epoch
+    if not begun:
         return
     try:
         runs.write_atomic(folder.path / PAGE, report_html(begun).encode())
     except (RunError, SpecError) as error:
         watcher.on_note(f"{PAGE} is not written: {error}")
-
-
-def _shown(folder: SweepFolder) -> Iterator[Path]:
-    """The runs that have got as far as a first epoch."""
-    return (path for path in folder.begun() if (path / "metrics.jsonl").exists())

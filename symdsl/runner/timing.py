@@ -39,7 +39,13 @@ def probe(spec: Spec, device: str) -> dict[str, str]:
 def _time_batch(net: Network, spec: Spec, device: torch.device) -> dict[str, str]:
     data, batch = spec.facts.data, spec.facts.search.batch
     x = torch.randn(batch, data.channels, data.height, data.width, device=device)
-    seconds = [_one_batch(net, x) for _ in range(_REPEATS + 1)]
+    seconds = []
+    for _ in range(_REPEATS + 1):
+        started = time.perf_counter()
+        net(x).square().sum().backward()
+        if x.is_cuda:
+            torch.cuda.synchronize(x.device)
+        seconds.append(time.perf_counter() - started)
     found = {
         "device": describe(device),
         "parameters": f"{sum(parameter.numel() for parameter in net.parameters()):,}",
@@ -48,11 +54,3 @@ def _time_batch(net: Network, spec: Spec, device: torch.device) -> dict[str, str
     if device.type == "cuda":
         found["peak memory"] = f"{torch.cuda.max_memory_allocated(device) / 2**20:.1f} MiB"
     return found
-
-
-def _one_batch(net: Network, x: torch.Tensor) -> float:
-    started = time.perf_counter()
-    net(x).square().sum().backward()
-    if x.is_cuda:
-        torch.cuda.synchronize(x.device)
-    return time.perf_counter() - started

@@ -177,7 +177,10 @@ class Trainer:
         """
         self.optimizer.zero_grad()
         sums = self._add_up(self._backward(own, examples) if len(own) else None)
-        self._add_prior_gradient()
+        for key, precision in self.precisions.items():
+            parameter = self.parameters[key]
+            if parameter.grad is not None:
+                parameter.grad.add_(parameter.detach(), alpha=precision / len(self.train))
         norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.search.optimizer.clip or math.inf)
         self.optimizer.step()
         return torch.cat((sums, (~torch.isfinite(norm)).to(sums.dtype).view(1)))
@@ -185,7 +188,11 @@ class Trainer:
     def _backward(self, own: Examples, examples: int) -> Tensor:
         """Sets the gradients that these examples give; returns their loss and right answers."""
         outputs, loss = self.loss_of(own)
-        minimised = self._regularised(loss / self.noise, own.x, outputs) / examples
+        minimised = loss / self.noise
+        if self.search.invariance is not None:
+            penalty = invariance_penalty(self.net, own.x, outputs, self._orbit)
+            minimised = minimised + self.search.invariance.weight * penalty
+        minimised = minimised / examples
         if minimised.requires_grad:
             minimised.backward()
         right = torch.zeros_like(loss) if self.likelihood.has_noise else (outputs.argmax(1) == own.y).sum()
@@ -205,18 +212,6 @@ class Trainer:
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             ranks.add_up([*(one.grad for one in trained if one.grad is not None), sums])
         return sums
-
-    def _regularised(self, loss: Tensor, x: Tensor, outputs: Tensor) -> Tensor:
-        """Return the loss with what training is regularised by."""
-        if self.search.invariance is None:
-            return loss
-        return loss + self.search.invariance.weight * invariance_penalty(self.net, x, outputs, self._orbit)
-
-    def _add_prior_gradient(self) -> None:
-        for key, precision in self.precisions.items():
-            parameter = self.parameters[key]
-            if parameter.grad is not None:
-                parameter.grad.add_(parameter.detach(), alpha=precision / len(self.train))
 
     def _epoch_metrics(self, loss: float, right: float, failures: float, rate: float) -> EpochMetrics:
         if failures or not math.isfinite(loss):

@@ -54,7 +54,10 @@ def save(folder: Path, state: Mapping[str, Any], tensors: bytes) -> None:
         RunError: it cannot be written.
         ValueError: `state` has no integer `epoch`.
     """
-    document = _document(state, tensors)
+    epoch_of(state)
+    read_back = json.loads(json.dumps(finite(state), allow_nan=False))
+    sums = {"tensors": checksum(tensors), "state": _sum_json(read_back)}
+    document = json.dumps({"schema": SCHEMA, "sha256": sums, "state": read_back}).encode()
     state_path, tensors_path = folder / STATES[0], folder / TENSORS[0]
     drafts = draft(state_path), draft(tensors_path)
     with names_the_file(tensors_path), removed_on_error(*drafts):
@@ -129,13 +132,6 @@ def _read_state(path: Path) -> tuple[str, dict[str, Any]] | None:
         return str(document["sha256"]["tensors"]), document["state"]
     except (KeyError, TypeError, AttributeError, ValueError):
         return None
-
-
-def _document(state: Mapping[str, Any], tensors: bytes) -> bytes:
-    epoch_of(state)
-    read_back = json.loads(json.dumps(finite(state), allow_nan=False))
-    sums = {"tensors": checksum(tensors), "state": _sum_json(read_back)}
-    return json.dumps({"schema": SCHEMA, "sha256": sums, "state": read_back}).encode()
 
 
 def _sum_json(value: Any) -> str:

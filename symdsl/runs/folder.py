@@ -90,7 +90,10 @@ class RunFolder:
             RunError: the path is a file, cannot be written, holds another run or other files, or is in use.
         """
         folder = Path(path)
-        _make(folder)
+        with names_the_file(folder):
+            if folder.exists() and not folder.is_dir():
+                raise RunError(f"{folder}: is a file; give a folder that is new or empty")
+            folder.mkdir(parents=True, exist_ok=True)
         if not (folder / LOCK).exists():
             _refuse_used(folder)
         run = cls(folder, locked(folder))
@@ -441,13 +444,6 @@ class OnlookersFolder(RunFolder):
 def _sums(info: Mapping[str, Any]) -> dict[str, str]:
     """The checksums that `run.json` holds, by file; none where an earlier version wrote it."""
     return dict(info.get("sha256", {}))
-
-
-def _make(folder: Path) -> None:
-    with names_the_file(folder):
-        if folder.exists() and not folder.is_dir():
-            raise RunError(f"{folder}: is a file; give a folder that is new or empty")
-        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _refuse_used(folder: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -89,6 +89,7 @@ def _listed(folder: Path) -> Listed:
 
 def _read(run: RunFolder) -> Listed:
     info, records = run.read_info(), run.read_metrics()
+    key = "neg_log_evidence_per_example"
     known = Listed(
         folder=run.path,
         status=run.present_status,
@@ -100,18 +101,12 @@ def _read(run: RunFolder) -> Listed:
         epoch=records[-1]["epoch"] if records else 0,
         epochs=info.get("epochs"),
         started=info.get("started"),
-        neg_log_evidence_per_example=_last_evidence(records),
+        neg_log_evidence_per_example=next((one[key] for one in reversed(records) if one.get(key) is not None), None),
         wall_s=sum(record.get("wall_s") or 0.0 for record in records),
     )
-    return _with_result(known, run.read_result()) if known.status == "finished" else known
-
-
-def _last_evidence(records: list[dict[str, Any]]) -> float | None:
-    key = "neg_log_evidence_per_example"
-    return next((record[key] for record in reversed(records) if record.get(key) is not None), None)
-
-
-def _with_result(known: Listed, result: Mapping[str, Any]) -> Listed:
+    if known.status != "finished":
+        return known
+    result = run.read_result()
     test = result["test"]
     return attrs.evolve(
         known,
@@ -121,6 +116,6 @@ def _with_result(known: Listed, result: Mapping[str, Any]) -> Listed:
         rmse=test.get("rmse"),
         r2=test.get("r2"),
         nll=test["nll"],
-        neg_log_evidence_per_example=result["neg_log_evidence_per_example"],
+        neg_log_evidence_per_example=result[key],
         wall_s=result["wall_s"]["total"],
     )

@@ -39,7 +39,13 @@ def lines(path: Path) -> list[dict[str, Any]]:
         RunError: a line that was written whole is damaged.
     """
     *whole, _torn = (read_if_there(path) or b"").split(b"\n")
-    return [_record(path, number, line) for number, line in enumerate(whole, start=1)]
+    records = []
+    for number, line in enumerate(whole, start=1):
+        record = parsed(line)
+        if record is None or not isinstance(record.get("epoch"), int):
+            raise RunError(f"{path}: damaged, line {number} is not the record of an epoch")
+        records.append(record)
+    return records
 
 
 def truncate(path: Path, epoch: int) -> None:
@@ -54,10 +60,3 @@ def truncate(path: Path, epoch: int) -> None:
 
 def _line(record: Mapping[str, Any]) -> bytes:
     return json.dumps(finite(record), allow_nan=False, ensure_ascii=False).encode() + b"\n"
-
-
-def _record(path: Path, number: int, line: bytes) -> dict[str, Any]:
-    record = parsed(line)
-    if record is None or not isinstance(record.get("epoch"), int):
-        raise RunError(f"{path}: damaged, line {number} is not the record of an epoch")
-    return record

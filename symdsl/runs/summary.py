@@ -29,10 +29,11 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         `spread`, `min` and `max`.
     """
     measured = {".".join(path): _present(results, path) for path in _METRICS}
+    depth = len(results[0]["layers"]) if results else 0
     return {
         "finished": len(results),
         "metrics": {name: {**moments(values), "values": values} for name, values in measured.items() if values},
-        "layers": [_layer([one["layers"][number] for one in results]) for number in range(_depth(results))],
+        "layers": [_layer([one["layers"][number] for one in results]) for number in range(depth)],
     }
 
 
@@ -44,10 +45,6 @@ def moments(values: Sequence[float]) -> dict[str, float | None]:
         "min": min(values),
         "max": max(values),
     }
-
-
-def _depth(results: Sequence[Result]) -> int:
-    return len(results[0]["layers"]) if results else 0
 
 
 def _present(results: Sequence[Result], path: Sequence[str]) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -163,20 +163,16 @@ class SweepFolder(SeveralFolder[SweepRun]):
     def csv(self) -> bytes:
         """Return the rows as text with commas; figures that no run has are left out."""
         rows = self.rows()
-        kept = [name for name in _names(rows) if not _is_figure(name) or any(row[name] is not None for row in rows)]
+        kept = [
+            name
+            for name in (rows[0] if rows else ())
+            if tuple(name.split(".")) not in FIGURES or any(row[name] is not None for row in rows)
+        ]
         text = io.StringIO()
         writer = csv.DictWriter(text, kept, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)
         return text.getvalue().encode()
-
-
-def _names(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    return iter(rows[0] if rows else ())
-
-
-def _is_figure(name: str) -> bool:
-    return tuple(name.split(".")) in FIGURES
 
 
 def _at(result: Mapping[str, Any], path: Sequence[str]) -> Any:

@@ -140,7 +140,10 @@ def lift_refusal(site: Site, arguments: Arguments) -> Refusal | None:
         return Refusal("E203", message, "acts on a group", help, lift=group)
     if not lifted.contains(asked):
         message = f"acts on `{asked.name}`, but `{{layer}}` reads a map lifted to `{lifted.name}`"
-        return Refusal("E203", message, "a group that the map does not carry", _within(lifted), cause="lift")
+        smaller = [group.name for group in lifted.subgroups() if group.name not in (lifted.name, TRIVIAL)]
+        choice = f", or choose a group within `{lifted.name}`: {listing(smaller)}" if smaller else ""
+        help = f"leave `group` out{choice}"
+        return Refusal("E203", message, "a group that the map does not carry", help, cause="lift")
     return None
 
 
@@ -158,12 +161,6 @@ def _line_refusal(site: Site, arguments: Arguments) -> Refusal | None:
     return Refusal(
         "E203", message, "would turn a row into a column", "use `mirror`, the reflection of a line", cause="lift"
     )
-
-
-def _within(lifted: Group) -> str:
-    smaller = [group.name for group in lifted.subgroups() if group.name not in (lifted.name, TRIVIAL)]
-    choice = f", or choose a group within `{lifted.name}`: {listing(smaller)}" if smaller else ""
-    return f"leave `group` out{choice}"
 
 
 _LIFTED = tuple(name for name in GROUPS if name != TRIVIAL)
