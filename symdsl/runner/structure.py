@@ -15,7 +15,7 @@ from symdsl import ranks
 from symdsl.analysis.facts import Facts, Objective
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
-from symdsl.evidence.prior_updates import lifted, mackay_step
+from symdsl.evidence.prior_updates import mackay_step
 from symdsl.graph.cost import evidence_interval
 from symdsl.nn import Block
 from symdsl.runner.metrics import outputs_of
@@ -26,8 +26,8 @@ from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
 LEAST_EFFECTIVE = 0.5
 """A path whose effective number of parameters stays below this is pruned: the data do not determine one of them."""
 
-LEAST_MEDIAN = 1.0
-"""Median of a classifier's learned precisions that a search does not go below: that of MAP's."""
+LEAST_PRECISION = 1.0
+"""Learned precision of a classifier's prior that a search does not go below: that of MAP."""
 
 _LEAST_STEPS = 10
 """Evidence steps of a run, whatever they cost: a run this short costs little."""
@@ -219,12 +219,10 @@ class Structure:
     def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
         """Return the precisions and the noise, moved towards the largest evidence."""
         trainer, share = self.trainer, 1 - self.trainer.search.prior_optimizer.damping
-        precisions = mackay_step(laplace, self.learned, share)
-        if trainer.likelihood.has_noise:
-            log_noise = (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
-            return precisions, math.exp(log_noise)
-        moved = {key: precisions[key] for key in self.learned & precisions.keys()}
-        return precisions | lifted(moved, LEAST_MEDIAN), trainer.noise
+        if not trainer.likelihood.has_noise:
+            return mackay_step(laplace, self.learned, share, LEAST_PRECISION), trainer.noise
+        log_noise = (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
+        return mackay_step(laplace, self.learned, share), math.exp(log_noise)
 
     def _remove_block(self, gains: Mapping[str, float]) -> list[str]:
         """Leave out one residual block, that of the largest gain of those with a positive one for some steps.
