@@ -42,7 +42,7 @@ def main() -> None:
         dataset, net = data.load(read), lowering.compile(read)
         start = begin(net, read.facts, len(dataset.train))
         trainer = Trainer(net, read.facts, dataset, 0, start.precisions)
-        structure = Structure(trainer, start.learned, print)
+        structure = Structure(trainer, start, print)
         batch = trainer.train.batch(torch.arange(min(trainer.search.batch, len(trainer.train))), trainer.device)
 
         def train(trainer: Trainer = trainer, batch: data.Examples = batch) -> None:

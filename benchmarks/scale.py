@@ -71,7 +71,7 @@ def measured(point: Mapping[str, int]) -> dict[str, float]:
     net = lowering.compile(spec, 0)
     start = begin(net, spec.facts, len(dataset.train))
     trainer = Trainer(net, spec.facts, dataset, 0, start.precisions)
-    structure = Structure(trainer, start.learned, lambda note: None)
+    structure = Structure(trainer, start, lambda note: None)
     training = []
     for step in range(STEPS + 1):
         some = trainer.train.x[:BATCH], trainer.train.y[:BATCH]

@@ -60,4 +60,4 @@ def structure(spec: Spec, dataset: Dataset | None = None, notes: list[str] | Non
     loaded = dataset or data.load(spec)
     start = begin(net, spec.facts, len(loaded.train))
     one = Trainer(net, spec.facts, loaded, 0, start.precisions)
-    return Structure(one, start.learned, [].append if notes is None else notes.append)
+    return Structure(one, start, [].append if notes is None else notes.append)

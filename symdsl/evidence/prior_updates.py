@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from symdsl.evidence.laplace import Laplace
 
@@ -14,7 +16,7 @@ SMALLEST_PRECISION = math.exp(LOG_PRECISION_BOUNDS[0])
 
 
 def mackay_step(
-    laplace: Laplace, learned: frozenset[str], share: float, least: float = SMALLEST_PRECISION
+    laplace: Laplace, learned: frozenset[str], share: float, least: Mapping[str, float] = MappingProxyType({})
 ) -> dict[str, float]:
     """Return all precisions, the learned ones moved towards MacKay's fixed point gamma_k / ||theta_k||^2 (MacKay 1992).
 
@@ -25,14 +27,14 @@ def mackay_step(
         laplace: the evidence at the present precisions.
         learned: keys of the tensors whose precision may move.
         share: of the way that a log precision goes, in [0, 1].
-        least: the smallest precision that a learned one may have afterwards.
+        least: the smallest precision that a tensor may have afterwards, by key, where it is bounded.
     """
     effective = laplace.effective_parameters()
     moved = dict(laplace.precisions)
     for key in learned & effective.keys():
         target = _fixed_point(effective[key], laplace.squared_norms[key])
         log_precision = (1 - share) * math.log(moved[key]) + share * math.log(target)
-        moved[key] = max(math.exp(log_precision), least)
+        moved[key] = max(math.exp(log_precision), least.get(key, SMALLEST_PRECISION))
     return moved
 
 

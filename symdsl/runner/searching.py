@@ -235,7 +235,7 @@ class _Run:
         self.learner = (
             Variational(self.trainer, start.learned)
             if objective == "elbo"
-            else Structure(self.trainer, start.learned, self.callbacks.on_note)
+            else Structure(self.trainer, start, self.callbacks.on_note)
         )
 
     def prepare(self, resumed: bool, weights: Weights | None = None) -> None:

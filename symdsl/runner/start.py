@@ -25,10 +25,12 @@ class Start:
     Attributes:
         precisions: of every parameter tensor's prior.
         learned: keys of the tensors whose precision the search may move.
+        zero: keys of the tensors that a symmetric start sets to zero.
     """
 
     precisions: dict[str, float]
     learned: frozenset[str]
+    zero: frozenset[str] = frozenset()
 
 
 def layer_records(facts: Facts) -> tuple[Layer, ...]:
@@ -68,30 +70,36 @@ def begin(net: Network, facts: Facts, examples: int) -> Start:
     """
     kind = facts.search.start or ("relaxed" if examples <= FEW_EXAMPLES else "symmetric")
     start = stated_start(facts)
-    precisions, learned = dict(start.precisions), set(start.learned)
+    precisions, learned, zero = dict(start.precisions), set(start.learned), set[str]()
     for layer, candidate in _breaking(facts):
         place = f"{layer.name}.{candidate.name}"
         for tensor in candidate.tensors:
             if tensor.prior.learned and not tensor.prior.stated:
                 precisions[f"{place}.{tensor.name}"] = BREAKING_PRECISION
         if kind == "symmetric":
-            for key, precision in _silence(net, place).items():
+            silenced, held = _silence(net, place)
+            zero |= silenced
+            for key, precision in held.items():
                 if key in learned:
                     precisions[key] = precision
                     learned.discard(key)
-    return Start(precisions, frozenset(learned))
+    return Start(precisions, frozenset(learned), frozenset(zero))
 
 
 @torch.no_grad()
-def _silence(net: Network, place: str) -> dict[str, float]:
-    """Set the output-side tensor of a path to zero; return the precisions that hold the others at their scale."""
+def _silence(net: Network, place: str) -> tuple[set[str], dict[str, float]]:
+    """Set the output-side tensor of a path to zero; return its key, and precisions that hold the others at their scale.
+
+    A path that says nothing of sides stays as it is.
+    """
     layer, path = place.split(".", 1)
     module = dict(net.layers())[layer].paths[path]
     if not isinstance(module, Path) or not module.linear_in:
-        return {}
+        return set(), {}
     output, *inputs = module.linear_in
     module.get_parameter(output).zero_()
-    return {f"{place}.{name}": float(1 / module.get_parameter(name).square().mean()) for name in inputs}
+    held = {f"{place}.{name}": float(1 / module.get_parameter(name).square().mean()) for name in inputs}
+    return {f"{place}.{output}"}, held
 
 
 def _breaking(facts: Facts) -> Iterator[tuple[Layer, Candidate]]:

@@ -20,14 +20,15 @@ from symdsl.graph.cost import evidence_interval
 from symdsl.nn import Block
 from symdsl.runner.metrics import outputs_of
 from symdsl.runner.ranges import Ranges
-from symdsl.runner.start import FEW_EXAMPLES, layer_records
+from symdsl.runner.start import FEW_EXAMPLES, Start, layer_records
 from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
 
 LEAST_EFFECTIVE = 0.5
 """A path whose effective number of parameters stays below this is pruned: the data do not determine one of them."""
 
 LEAST_PRECISION = 1.0
-"""Learned precision of a classifier's prior that a search does not go below: that of MAP."""
+"""Learned precision of a classifier's prior that a search does not go below: that of MAP. A tensor that starts at zero
+may: its precision falls as far as the data ask for it."""
 
 _LEAST_STEPS = 10
 """Evidence steps of a run, whatever they cost: a run this short costs little."""
@@ -141,12 +142,14 @@ class Structure:
 
     Args:
         trainer: the weights, whose priors these are.
-        learned: keys of the tensors whose precision may move.
+        start: which precisions may move, and which tensors started at zero.
         note: called with each line that a user should read.
     """
 
-    def __init__(self, trainer: Trainer, learned: frozenset[str], note: Callable[[str], None]) -> None:
-        self.trainer, self.learned, self.note = trainer, learned, note
+    def __init__(self, trainer: Trainer, start: Start, note: Callable[[str], None]) -> None:
+        self.trainer, self.learned, self.note = trainer, start.learned, note
+        bounded = () if trainer.likelihood.has_noise else start.learned - start.zero
+        self._least = dict.fromkeys(bounded, LEAST_PRECISION)
         self.estimator = Estimator.of(trainer.search.objective, len(trainer.train))
         self._looked_at = min(trainer.search.examples, len(trainer.train))
         nodes = trainer.facts.network.nodes
@@ -219,10 +222,11 @@ class Structure:
     def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
         """Return the precisions and the noise, moved towards the largest evidence."""
         trainer, share = self.trainer, 1 - self.trainer.search.prior_optimizer.damping
+        precisions = mackay_step(laplace, self.learned, share, self._least)
         if not trainer.likelihood.has_noise:
-            return mackay_step(laplace, self.learned, share, LEAST_PRECISION), trainer.noise
+            return precisions, trainer.noise
         log_noise = (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
-        return mackay_step(laplace, self.learned, share), math.exp(log_noise)
+        return precisions, math.exp(log_noise)
 
     def _remove_block(self, gains: Mapping[str, float]) -> list[str]:
         """Leave out one residual block, that of the largest gain of those with a positive one for some steps.

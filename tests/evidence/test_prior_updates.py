@@ -53,7 +53,7 @@ def test_a_learned_precision_goes_a_share_of_the_way_in_its_logarithm(precision,
 def test_a_learned_precision_stays_at_the_smallest_one_or_above(precision, effective, squared_norm, share, least):
     before = laplace(precision, effective, squared_norm)
     free = mackay_step(before, frozenset({"learned"}), share)
-    found = mackay_step(before, frozenset({"learned"}), share, least)
+    found = mackay_step(before, frozenset({"learned"}), share, {"learned": least, "fixed": 2 * precision})
     assert found == {"learned": max(free["learned"], least), "fixed": precision}
 
 

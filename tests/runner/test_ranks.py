@@ -61,7 +61,7 @@ def found(curvature):
     net = lowering.compile(spec, 0).double()
     start = begin(net, spec.facts, len(dataset.train))
     trainer = Trainer(net, spec.facts, attrs.evolve(dataset, **wide), 0, start.precisions)
-    structure = Structure(trainer, start.learned, print)
+    structure = Structure(trainer, start, print)
     assert structure.estimator.curvature == CURVATURES[curvature]
     metrics = [structure.train_epoch()[0] for _ in range(4)]
     assert trainer.step == 20

@@ -71,7 +71,7 @@ def test_a_symmetric_start_sets_output_sides_to_zero_and_holds_the_others_at_the
     net, start, spec = started(STARTS, start="symmetric")
     drawn, held = lowering.compile(spec, 0).tensors(), net.tensors()
     zero = {key for key, value in held.items() if not value.any() and not key.endswith("bias")}
-    assert zero == {"l1.F-FC.w1", "l2.F-FC.w1", "l2.CONV.w", "l2.FC.w"}
+    assert zero == {"l1.F-FC.w1", "l2.F-FC.w1", "l2.CONV.w", "l2.FC.w"} == start.zero
     for key in ("l1.F-FC.w2", "l2.F-FC.w2"):
         assert torch.equal(held[key], drawn[key])
         assert start.precisions[key] == pytest.approx(float(1 / held[key].detach().square().mean()))
