@@ -168,9 +168,7 @@ def _range(name: str, value: float) -> str:
         return font("\N{CLOCKWISE OPEN CIRCLE ARROW}", point_size=10)
     if name.startswith("translate"):
         return font(_ARROWS[name], point_size=f"{8 + 12 * min(1.0, 2 * value):.0f}")
-    filled = round(SCALE_WIDTH * min(1.0, value / SCALE_SHOWN))
-    parts = [(filled, FAN), (SCALE_WIDTH - filled, PAPER)]
-    return table(row(*(_block(width, ground) for width, ground in parts if width > 0)), border=1, color=QUIET)
+    return _bar(min(1.0, value / SCALE_SHOWN), SCALE_WIDTH, FAN)
 
 
 def _words(node: Node) -> str:
@@ -219,11 +217,15 @@ def _candidate(shown: Row) -> str:
 
 def _middle(shown: Row) -> str:
     if shown.share is not None:
-        filled = round(BAR_WIDTH * shown.share)
-        parts = [(filled, colour(shown.kind)), (BAR_WIDTH - filled, PAPER)]
-        return table(row(*(_block(width, ground) for width, ground in parts if width > 0)), border=1, color=QUIET)
+        return _bar(shown.share, BAR_WIDTH, colour(shown.kind))
     keeps = font(text("\u2002keeps " + (", ".join(shown.preserves) or "nothing")), point_size=9, color=QUIET)
     return table(row(_swatch(shown.kind), cell(keeps, width=BAR_WIDTH - SWATCH_WIDTH)))
+
+
+def _bar(share: float, width: int, ground: str) -> str:
+    filled = round(width * share)
+    parts = [(filled, ground), (width - filled, PAPER)]
+    return table(row(*(_block(one, shown) for one, shown in parts if one > 0)), border=1, color=QUIET)
 
 
 def _block(width: int, ground: str) -> str:

@@ -48,14 +48,15 @@ def moments(values: Sequence[float]) -> dict[str, float | None]:
 
 
 def _present(results: Sequence[Result], path: Sequence[str]) -> list[float]:
-    found = []
-    for result in results:
-        value: Any = result
-        for key in path:
-            value = None if value is None else value.get(key)
-        if value is not None:
-            found.append(value)
-    return found
+    return [value for result in results if (value := value_at(result, path)) is not None]
+
+
+def value_at(result: Result, path: Sequence[str]) -> Any:
+    """Return what a result has under the keys of a path; None where it has nothing."""
+    value: Any = result
+    for key in path:
+        value = None if value is None else value.get(key)
+    return value
 
 
 def _layer(layers: Sequence[Result]) -> dict[str, Any]:

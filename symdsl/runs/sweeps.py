@@ -14,6 +14,7 @@ from symdsl.diagnostics import RunError
 from symdsl.runs.files import SCHEMA
 from symdsl.runs.folder import SWEEP, locked
 from symdsl.runs.several import SeveralFolder, State
+from symdsl.runs.summary import value_at
 
 TABLE, PAGE = "sweep.csv", "sweep.html"
 
@@ -151,7 +152,7 @@ class SweepFolder(SeveralFolder[SweepRun]):
             "seed": one.seed,
             "status": one.status,
             "reason": one.reason,
-            **{".".join(path): _at(result, path) for path in FIGURES},
+            **{".".join(path): value_at(result, path) for path in FIGURES},
             "layers": " ".join(layers) or None,
         }
 
@@ -173,10 +174,3 @@ class SweepFolder(SeveralFolder[SweepRun]):
         writer.writeheader()
         writer.writerows(rows)
         return text.getvalue().encode()
-
-
-def _at(result: Mapping[str, Any], path: Sequence[str]) -> Any:
-    value: Any = result
-    for key in path:
-        value = None if value is None else value.get(key)
-    return value
