@@ -76,6 +76,8 @@ def joined(device: str) -> Iterator[str]:
         dist.init_process_group("nccl" if own.type == "cuda" else "gloo", timeout=_PATIENCE)
     try:
         yield str(own)
+        with contextlib.suppress(RuntimeError):
+            dist.barrier()  # a rank that leaves while another is still talking to it may abort
     finally:
         with contextlib.suppress(RuntimeError):
             dist.destroy_process_group()
