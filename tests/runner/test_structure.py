@@ -210,6 +210,19 @@ def test_an_evidence_step_goes_a_share_of_the_way_to_mackays_fixed_point(small):
     assert any(precision > LEAST_PRECISION for precision in one.trainer.precisions.values())
 
 
+def test_only_tensors_that_started_at_zero_fall_below_the_smallest_precision_of_a_classifier(small):
+    one = structure(small(search__start="symmetric"))
+    zero = {key for key, value in one.trainer.parameters.items() if "F-FC" in key and not value.any()}
+    with torch.no_grad():
+        for parameter in one.trainer.parameters.values():
+            torch.nn.init.normal_(parameter, std=10, generator=torch.Generator().manual_seed(0))
+    for _ in range(_PATIENCE - 1):
+        one.evidence_step()
+    low = {key for key, precision in one.trainer.precisions.items() if precision < LEAST_PRECISION}
+    assert low
+    assert low <= zero
+
+
 def test_precisions_of_a_regression_may_fall_below_the_smallest_of_a_classifier():
     one = structure(*regression())
     with torch.no_grad():
