@@ -14,8 +14,8 @@ from symdsl.report import charts
 from symdsl.report.charts import Chart
 from symdsl.report.page import Cell, Page, Section, Table
 from symdsl.report.reading import Run
-from symdsl.report.single import TILES, picture_uri, value_at
-from symdsl.runs.summary import moments
+from symdsl.report.single import TILES, picture_uri
+from symdsl.runs.summary import moments, value_at
 from symdsl.spec import parse
 
 _LARGER_IS_BETTER = frozenset({"accuracy", "r2"})

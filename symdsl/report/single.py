@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdsl.render.cells import number_text, percent_text
@@ -15,6 +15,7 @@ from symdsl.report.charts import Chart
 from symdsl.report.page import Page, Section, Table
 from symdsl.report.reading import EVIDENCE, Run
 from symdsl.report.scores import confusion, most_confused, reliability
+from symdsl.runs.summary import value_at
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,14 +34,6 @@ TILES = (
     ("wall time", ("wall_s", "total"), time_text),
 )
 """The figures at the head of a page: a name, where the result has it, and how it is written."""
-
-
-def value_at(result: Mapping[str, Any], path: Sequence[str]) -> Any:
-    """Return the value at a path of keys in a result, or None."""
-    value: Any = result
-    for key in path:
-        value = value.get(key) if isinstance(value, Mapping) else None
-    return value
 
 
 def single(run: Run) -> Page:

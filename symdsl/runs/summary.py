@@ -55,7 +55,7 @@ def value_at(result: Result, path: Sequence[str]) -> Any:
     """Return what a result has under the keys of a path; None where it has nothing."""
     value: Any = result
     for key in path:
-        value = None if value is None else value.get(key)
+        value = value.get(key) if isinstance(value, Mapping) else None
     return value
 
 
