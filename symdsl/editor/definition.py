@@ -38,17 +38,11 @@ def _named(index: int, cursor: Cursor, reading: Reading) -> list[Symbol]:
     """What a name may stand for, likeliest first: the parameter that an argument is for, then what is visible."""
     token, following = reading.tokens[index], reading.tokens[index + 1 : index + 2]
     called = cursor.brackets[-1].called if cursor.brackets and following and following[0].type == "EQUAL" else ""
-    known = [*reading.template(called), *reading.visible(token.start_pos or 0)]
-    owned = [
-        one for one in reading.symbols if one.what in ("layer", "use", "parameter") and _within(token, one, reading)
-    ]
+    start = token.start_pos or 0
+    known = [*reading.template(called), *reading.visible(start)]
+    named = (one for one in reading.symbols if one.what in ("layer", "use", "parameter"))
+    owned = [one for one in named if reading.covers(one.span, start)]
     return [one for one in (*known, *owned) if one.name == token]
-
-
-def _within(token: Token, symbol: Symbol, reading: Reading) -> bool:
-    """Whether a token is part of a name where it is defined."""
-    place = reading.reach(symbol.span)
-    return place is not None and place[0] <= (token.start_pos or 0) < place[1]
 
 
 # ---------------------------------------------------------------- selectors

@@ -157,14 +157,9 @@ def _here(asked: _Asked) -> list[str]:
         f"- `{layer.name}`, {layer.in_shape} to {layer.out_shape}: {one.parameters:,} parameters, keeps {_keeps(one)}"
         for layer in asked.reading.layers
         for one in layer.candidates
-        if _covers(asked, one)
+        if asked.reading.covers(one.span, asked.start)
     ]
     return ["\n".join(named[:_MOST_SHOWN])] if named else []
-
-
-def _covers(asked: _Asked, candidate: Candidate) -> bool:
-    place = asked.reading.reach(candidate.span)
-    return place is not None and place[0] <= asked.start < place[1]
 
 
 # ---------------------------------------------------------------- arguments, keys and names

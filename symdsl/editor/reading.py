@@ -107,6 +107,11 @@ class Reading:
         """Return the offsets of a span in this text, or nothing for another file."""
         return self.places.reach(span) if span.source == self.source else None
 
+    def covers(self, span: Span, offset: int) -> bool:
+        """Return whether a place of this text is within a span."""
+        place = self.reach(span)
+        return place is not None and place[0] <= offset < place[1]
+
     def visible(self, offset: int) -> list[Symbol]:
         """Return the names that are defined at a place, nearest first."""
         inner = [one for one in self.symbols if one.what in LOCAL and one.path is None]
