@@ -12,6 +12,24 @@ from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
 from symdsl.spec import Spec, parse
 
+SMALL = """
+data synthetic(size = 4, classes = 3, train = 48, test = 24) |> standardize
+
+network small {
+  input image(channels, 4, 4)
+  layer l1: F-FC + CONV(3) -> 2 |> relu
+  layer l2: F-FC + CONV(3) -> 3 stride 2 |> relu
+  flatten
+  layer h1: FC -> classes
+}
+
+search {
+  epochs = 4
+  every  = 2
+  batch  = 16
+}
+"""
+
 FIXED = """
 data synthetic(size = 4, classes = 3, train = 32, test = 8) |> standardize
 

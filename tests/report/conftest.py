@@ -8,45 +8,28 @@ from typing import Any
 
 import pytest
 
+from runner_specs import SMALL
 from symdsl import runner
 from symdsl.spec import parse
-
-SPEC = """
-data synthetic(size = 4, classes = 3, train = 48, test = 24) |> standardize
-
-network small {
-  input image(channels, 4, 4)
-  layer l1: F-FC + CONV(3) -> 2 |> relu
-  layer l2: F-FC + CONV(3) -> 3 stride 2 |> relu
-  flatten
-  layer h1: FC -> classes
-}
-
-search {
-  epochs = 4
-  every  = 2
-  batch  = 16
-}
-"""
 
 
 @pytest.fixture(scope="session")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished search."""
-    return runner.search(parse(SPEC), device="cpu", out=tmp_path_factory.mktemp("searched") / "run").folder
+    return runner.search(parse(SMALL), device="cpu", out=tmp_path_factory.mktemp("searched") / "run").folder
 
 
 @pytest.fixture(scope="session")
 def again(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same with another seed."""
-    return runner.search(parse(SPEC), device="cpu", out=tmp_path_factory.mktemp("again") / "run", seed=5).folder
+    return runner.search(parse(SMALL), device="cpu", out=tmp_path_factory.mktemp("again") / "run", seed=5).folder
 
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished baseline."""
     folder = tmp_path_factory.mktemp("trained") / "run"
-    return runner.search(parse(SPEC), device="cpu", out=folder, objective="map").folder
+    return runner.search(parse(SMALL), device="cpu", out=folder, objective="map").folder
 
 
 @pytest.fixture
