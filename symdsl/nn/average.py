@@ -31,32 +31,34 @@ LARGEST = {"translate_x": 0.5, "translate_y": 0.5, "rotation": 180.0, "scale_x":
 """Bound of every range, in the units of the language."""
 
 
-def lattice(samples: int, dimensions: int, shift: Tensor | None = None) -> Tensor:
-    """Return evenly spread points of the cube [-1, 1]^d: `[sample, d]`, float64.
+def lattice(samples: int, dimensions: int) -> Tensor:
+    """Return evenly spread points of the cube [-1, 1]^d, which mirror each other about 0: `[sample, d]`, float64.
 
     The first coordinates are evenly spaced; the others go round by powers of the root of `z^d = z + 1`, so that no few
-    of the points are near each other in any direction. Without a shift the points mirror each other about 0; an even
-    shift makes every one of them evenly distributed.
+    of the points are near each other in any direction.
 
     Args:
         samples: how many points.
         dimensions: d.
-        shift: `[d]`, in [0, 1); half the way where it is left out.
     """
     root = 2.0
     for _ in range(64):
         root = (1 + root) ** (1 / max(dimensions, 2))
     steps = torch.tensor([1 / samples, *(root**-power for power in range(1, dimensions))], dtype=torch.float64)
     number = torch.arange(samples, dtype=torch.float64) - (samples - 1) / 2
-    start = torch.full((dimensions,), 0.5, dtype=torch.float64) if shift is None else shift.double()
-    return 2 * (start + number[:, None] * steps).remainder(1.0) - 1
+    return 2 * (0.5 + number[:, None] * steps).remainder(1.0) - 1
+
+
+def uniform(samples: int, dimensions: int, generator: torch.Generator | None = None) -> Tensor:
+    """Return points drawn uniformly and independently from the cube [-1, 1]^d: `[sample, d]`, float64."""
+    return 2 * torch.rand(samples, dimensions, generator=generator, dtype=torch.float64) - 1
 
 
 class Average(nn.Module):
     """A layer that makes transformed copies of every map, `[n, C, h, w] -> [n S, C, h, w]`, one example's in a row.
 
-    In training mode the transformations are drawn, the same ones for all examples of a pass: the points of a lattice
-    under an even random shift. In evaluation they are the lattice itself.
+    In training mode the transformations are drawn, the same ones for all examples of a pass. In evaluation they are
+    those of a lattice.
 
     Args:
         ranges: eta by generator, in the units of the language.
@@ -100,9 +102,8 @@ class Average(nn.Module):
             generator: on the CPU.
             spread: by which the ranges are taken as larger or smaller than they are, as a share of the largest.
         """
-        shift, sides = torch.rand(2, len(self.generators), generator=generator, dtype=torch.float64)
-        self._drawn = lattice(self.samples, len(self.generators), shift)
-        self._aside = (2 * (sides < 0.5) - 1) * spread
+        self._drawn = uniform(self.samples, len(self.generators), generator)
+        self._aside = uniform(1, len(self.generators), generator)[0].sign() * spread
 
     def matrices(self, height: int, width: int) -> Tensor:
         """Return the present transformations, upper rows `[S, 2, 3]`, float64, in coordinates from -1 to 1 on a map.
@@ -115,8 +116,7 @@ class Average(nn.Module):
             largest = ranges.new_tensor([LARGEST[name] for name in self.generators])
             ranges = (ranges / largest + self._aside.to(ranges)).clamp(0, 1) * largest
         else:
-            shift = torch.rand(len(self.generators), dtype=torch.float64) if self.training else None
-            eps = lattice(self.samples, len(self.generators), shift)
+            eps = (uniform if self.training else lattice)(self.samples, len(self.generators))
         basis = self.ranges.new_tensor([(*_GENERATORS[name], (0, 0, 0)) for name in self.generators])
         aspect = self.ranges.new_tensor([[1, height / width, 1], [width / height, 1, 1], [1, 1, 1]])
         algebra = torch.einsum("sk,kij->sij", eps.to(ranges) * ranges, basis * aspect)

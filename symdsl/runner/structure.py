@@ -169,7 +169,7 @@ class Structure:
         """
         found: dict[str, Any] = {}
         seconds = 0.0
-        self.trainer.spread = self.ranges.width(self._progress)
+        self.trainer.spread = self.ranges.width(self.trainer.progress)
 
         def after_step() -> None:
             nonlocal found, seconds
@@ -180,11 +180,6 @@ class Structure:
                 seconds += time.perf_counter() - started
 
         return self.trainer.train_epoch(after_step), found, seconds
-
-    @property
-    def _progress(self) -> float:
-        """Return the share of the run that was done when the epoch began."""
-        return self.trainer.epoch / self.trainer.search.epochs
 
     @property
     def is_due(self) -> bool:
@@ -216,7 +211,7 @@ class Structure:
         decided = ranks.from_first(lambda: (gains, laplace.effective_parameters(), *self._moved(laplace)))
         gains, effective, trainer.precisions, trainer.noise = decided  # the same on all ranks, to the last bit
         half = sample(trainer, max(1, self._looked_at // 2))  # the same examples on both sides of every range
-        self.ranges.step(lambda: evidence_bound(trainer, half), self._progress)
+        self.ranges.step(lambda: evidence_bound(trainer, half), trainer.progress)
         return laplace, [*self._remove_block(gains), *self._prune(effective)]
 
     def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:

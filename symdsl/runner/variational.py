@@ -178,17 +178,20 @@ class Variational:
 
     @torch.no_grad()
     def final(self) -> Bound:
-        """Return the bound of all training examples, with the transformations of the evaluation."""
+        """Return the bound of all training examples, with transformations drawn for each batch, as in training."""
         trainer, likelihood = self.trainer, self.trainer.likelihood
-        self.net.eval()
+        self.net.train()
         for _, one in self.net.averages():
             one.ranges.requires_grad_(False)
         generator, loss = self._stream("bound"), 0.0
+        transformations = stream("cpu", trainer.seed, "transformations", trainer.step)
         for index in torch.arange(len(trainer.train), device=trainer.train.x.device).split(trainer.search.batch):
             batch = trainer.train.batch(index, trainer.device)
+            self.net.draw_from(transformations)
             mean, variance = self.posterior.outputs(self._features(batch.x))
             normal = normal_pairs(FINAL_DRAWS, mean, generator)
             loss += float(likelihood.expected(mean, variance, batch.y, normal).loss)
+        self.net.eval()
         nll = likelihood.nll(loss, len(trainer.train), trainer.facts.data.classes, trainer.noise)
         norms = self.net.squared_norms(trainer.precisions)
         divergence, examples = self.posterior.divergence(), len(trainer.train)

@@ -17,7 +17,7 @@ from symdsl.catalog.networks import GENERATORS
 from symdsl.evidence import Categorical, Exact, estimate
 from symdsl.evidence.laplace import CURVATURES
 from symdsl.nn import Average, Network
-from symdsl.nn.average import LARGEST, lattice
+from symdsl.nn.average import LARGEST, lattice, uniform
 
 FC, CONV = candidate("FC"), candidate("CONV")
 
@@ -46,11 +46,11 @@ def test_points_mirror_each_other_and_leave_no_large_gap(dimensions: int) -> Non
     assert len({tuple(row) for row in found.round(decimals=6).tolist()}) == 64
 
 
-def test_a_shift_makes_every_point_even() -> None:
-    generator = torch.Generator().manual_seed(0)
-    drawn = torch.stack([lattice(3, 2, torch.rand(2, generator=generator)) for _ in range(4000)])
-    assert float(drawn.mean(0).abs().max()) < 0.05
-    assert float((drawn.square().mean(0) - 1 / 3).abs().max()) < 0.03
+def test_drawn_points_are_uniform_and_independent() -> None:
+    drawn = uniform(40_000, 2, torch.Generator().manual_seed(0))
+    assert float(drawn.mean(0).abs().max()) < 0.02
+    assert_same(drawn.T.cov(), torch.eye(2, dtype=torch.float64) / 3, 0.01)
+    assert float(drawn.abs().max()) <= 1
 
 
 def test_ranges_of_zero_leave_a_blurred_image() -> None:

@@ -104,6 +104,16 @@ def test_the_bound_rises_and_the_network_has_the_mean_of_the_posterior():
     torch.testing.assert_close(mean, one.posterior.mean)
 
 
+def test_the_reported_bound_is_that_of_drawn_transformations():
+    one = learner(turned(TURNED.replace("rotation = 20, scale_x = 0.1, samples = 3", "rotation = 0, samples = 1")))
+    one.train_epoch()
+    upright = one.final().log_evidence()
+    assert one.final().log_evidence() == upright
+    assert not one.net.training
+    one.net.set_ranges(dict.fromkeys(one.net.ranges(), 180.0))
+    assert one.final().log_evidence() < upright - 20
+
+
 def test_precisions_and_ranges_wait_for_the_end_of_burn_in():
     one = learner(turned(search__burnin=1, search__every=2))
     before = dict(one.trainer.precisions), one.net.ranges()
