@@ -26,6 +26,7 @@ WAYS: dict[str, tuple[Objective, dict[str, str]]] = {
     "map": ("map", {}),
     "relaxed": ("laplace", {"search.start": "relaxed"}),
     "symmetric": ("laplace", {"search.start": "symmetric"}),
+    "both": ("laplace", {"search.start": "both"}),
 }
 
 

@@ -345,7 +345,7 @@ class Search:
     """
 
     objective: Objective
-    start: Literal["relaxed", "symmetric"] | None
+    start: Literal["relaxed", "symmetric", "both"] | None
     epochs: int
     burnin: int
     every: int | None

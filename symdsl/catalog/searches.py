@@ -96,10 +96,11 @@ SEARCH = Signature(
         Parameter("objective", Variant((_LAPLACE, _ELBO)), "laplace", "what the search maximises"),
         Parameter(
             "start",
-            Choice(("relaxed", "symmetric")),
+            Choice(("relaxed", "symmetric", "both")),
             None,
-            "how a candidate starts that breaks a symmetry which another keeps: `relaxed`, at a tenth of its scale, or "
-            "`symmetric`, with its output side at zero; left out: `symmetric` from 16,385 training examples on",
+            "how a candidate starts that breaks a symmetry which another keeps: `relaxed`, at a tenth of its scale; "
+            "`symmetric`, with its output side at zero; `both`, each for a fifth of the epochs, then from that of the "
+            "better evidence; left out: `both` up to 16,384 training examples, `symmetric` beyond",
         ),
         Parameter("epochs", Whole(1, _LARGEST), 60, "passes over the training data"),
         Parameter("burnin", Whole(0, _LARGEST), 0, "epochs before the first evidence step"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
 import signal
 import sys
@@ -190,7 +191,7 @@ def _search(command: str, request: _Request) -> None:
             weights_from=request.weights_from,
         )
     if not is_first_rank():
-        return
+        os._exit(0)  # threads of gloo that are still there can abort an orderly end
     deliver(run_view(result.folder, "json" if request.as_json else "table"), "table", None)
     if not request.as_json:
         click.echo(f"picture: {result.folder / 'architecture.svg'}")

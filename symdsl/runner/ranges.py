@@ -13,7 +13,7 @@ from symdsl.nn.average import LARGEST
 WIDTH = 0.15
 """Half of the distance over which the slope of the evidence is taken, as a share of the largest range."""
 
-RATE = 0.1
+RATE = 0.12
 """How far a range goes in a step after an estimate of the evidence, as a share of the largest range."""
 
 SETTLED = 0.8

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -31,7 +32,7 @@ from symdsl.runner.model import model_bytes
 from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import Evidence, describe_run
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
-from symdsl.runner.start import begin, stated_start
+from symdsl.runner.start import StartKind, begin, starts, stated_start
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import EpochMetrics, Trainer
 from symdsl.runner.variational import Variational
@@ -49,6 +50,9 @@ _SAVING_SHARE = 0.05
 
 _PHASES = {"loading": 0.0, "training": 0.0, "evidence": 0.0, "posterior": 0.0}
 """Seconds of each phase before it has begun."""
+
+_TRIAL = 0.2
+"""Share of the epochs after which a search that may start in two ways goes on from one; see `_Run.choose_start`."""
 
 _PATIENCE = 5
 """Epochs after which a network should do better than guess; a tenth of them, if the run is long."""
@@ -228,13 +232,22 @@ class _Run:
         self._losses: list[float] = []
         self.retried = False
         self._saved_at, self._saving_took = 0.0, 0.0
-        seed = spec.facts.search.seed
-        net = lowering.compile(spec, seed).to(device)
-        start = begin(net, spec.facts, len(dataset.train)) if objective == "laplace" else stated_start(spec.facts)
-        self.trainer = Trainer(net, spec.facts, dataset, seed, start.precisions)
+        self._untried: list[StartKind] = []
+        if objective == "laplace":
+            first, *self._untried = starts(spec.facts, len(dataset.train))
+            self._set_up(first)
+        else:
+            self._set_up(None)
+
+    def _set_up(self, kind: StartKind | None) -> None:
+        """Put the search at its first step, from one kind of start, or from the priors as stated."""
+        self.start, seed = kind, self.spec.facts.search.seed
+        net = lowering.compile(self.spec, seed).to(self.device)
+        start = stated_start(self.spec.facts) if kind is None else begin(net, self.spec.facts, kind)
+        self.trainer = Trainer(net, self.spec.facts, self.dataset, seed, start.precisions)
         self.learner = (
             Variational(self.trainer, start.learned)
-            if objective == "elbo"
+            if self.objective == "elbo"
             else Structure(self.trainer, start, self.callbacks.on_note)
         )
 
@@ -249,6 +262,7 @@ class _Run:
     def _begin(self, weights: Weights | None) -> list[str]:
         if weights is not None:
             weights.give_to(self.trainer.net)
+            self._untried = []
         self.folder.begin(
             spec=self.spec.name,
             objective=self.objective,
@@ -308,6 +322,9 @@ class _Run:
     def _take_up(self, state: dict[str, Any], content: bytes) -> None:
         try:
             tensors = load_tensors(content)
+            self._untried = state["untried"]
+            if state["start"] != self.start:
+                self._set_up(state["start"])
             self.trainer.restore(state["trainer"], tensors)
             self.learner.restore(state["structure"], tensors)
         except (SafetensorError, KeyError, RuntimeError) as error:
@@ -317,7 +334,10 @@ class _Run:
 
     def finish(self) -> Result:
         """Run the epochs that are left, then write the result."""
+        trial = math.ceil(_TRIAL * self.spec.facts.search.epochs)
         while self.trainer.epoch < self.spec.facts.search.epochs:
+            if self._untried and self.trainer.epoch == trial:
+                self._choose_start(trial)
             try:
                 self._epoch()
             except NumericalError as error:
@@ -338,6 +358,7 @@ class _Run:
             "schema": runs.SCHEMA,
             "spec": self.folder.read_info()["spec"],  # a run may be resumed from its own spec.sym
             "objective": self.objective,
+            "start": self.start,
             "seed": one.seed,
             "device": describe(self.device),
             "epochs": one.epoch,
@@ -347,7 +368,37 @@ class _Run:
         self._write_result(content, posterior)
         return content
 
-    def _epoch(self) -> None:
+    def _choose_start(self, trial: int) -> None:
+        """Train from the other start for as many epochs, and go on from the start of the better evidence.
+
+        That is the mean over the second half of these epochs, in which both networks still learn. The faster a network
+        learns, the larger its evidence (Lyle et al. 2020, "A Bayesian perspective on training speed and model
+        selection"); of networks that fit every example it says less.
+        """
+        self._save()
+        first = self.start, self.trainer, self.learner
+        self._set_up(self._untried[0])
+        tried, self._untried = self.start, []
+        self.callbacks.on_note(f"epoch {trial}: now as many epochs from a {tried} start, to compare the evidence")
+        try:
+            records = [self._trained()[0] for _ in range(trial)]
+        except NumericalError as error:
+            self.callbacks.on_note(f"not from a {tried} start: {error}")
+            records = []
+        own, other = ranks.from_first(lambda: (_late_evidence(self.folder.read_metrics()), _late_evidence(records)))
+        if other < own:
+            self.folder.truncate_metrics(0)
+            for record in records:
+                self.folder.append_metrics(record)
+                self.callbacks.on_epoch(record)
+        else:
+            self.start, self.trainer, self.learner = first
+        self._save()
+        compared = f"{-own:.3g} nats per example from the {first[0]} start, {-other:.3g} from the {tried} one"
+        self.callbacks.on_note(f"goes on from the {self.start} start; evidence: {compared}")
+
+    def _trained(self) -> tuple[dict[str, Any], EpochMetrics]:
+        """Train for an epoch; its record, as `metrics.jsonl` has it, and its metrics."""
         started = time.perf_counter()
         if self.objective != "map":
             metrics, found, evidence_s = self.learner.train_epoch()
@@ -360,6 +411,10 @@ class _Run:
         record = {"epoch": self.trainer.epoch, **self._figures(metrics), **found, "wall_s": wall_s}
         if found:
             record["neg_log_evidence_per_example"] += self.dataset.preprocessing.nats
+        return record, metrics
+
+    def _epoch(self) -> None:
+        record, metrics = self._trained()
         self._losses.append(metrics.loss)
         self._remark(metrics.fit)
         self.folder.append_metrics(record)
@@ -397,17 +452,19 @@ class _Run:
         self.seconds[phase] += time.perf_counter() - started
 
     def _save_in_turn(self) -> None:
-        if ranks.rank():
-            return
         last = self.trainer.epoch == self.spec.facts.search.epochs
         if last or time.perf_counter() - self._saved_at >= self._saving_took / _SAVING_SHARE:
             self._save()
 
     def _save(self) -> None:
+        if ranks.rank():
+            return
         started = time.perf_counter()
         state = {
             "epoch": self.trainer.epoch,
             "objective": self.objective,
+            "start": self.start,
+            "untried": self._untried,
             "seconds": self.seconds,
             "retried": self.retried,
             "trainer": self.trainer.state(),
@@ -433,3 +490,10 @@ class _Run:
         for form in PICTURES:
             self.folder.write_bytes(f"architecture.{form}", render.architecture(graph, content, form))
         self.folder.set_status("finished", datetime.now(UTC))
+
+
+def _late_evidence(records: Sequence[Mapping[str, Any]]) -> float:
+    """The negative log evidence per example in the mean over the second half of some epochs; NaN if they have none."""
+    found = [one.get("neg_log_evidence_per_example") for one in records[len(records) // 2 :]]
+    there = [one for one in found if one is not None]
+    return math.fsum(there) / len(there) if there else math.nan

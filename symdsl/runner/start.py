@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 import attrs
 import torch
@@ -11,8 +12,10 @@ from symdsl.analysis.facts import Candidate, Facts, Layer, Prior
 from symdsl.analysis.symmetry import breaks
 from symdsl.nn import Network, Path
 
+StartKind = Literal["relaxed", "symmetric"]
+
 FEW_EXAMPLES = 1 << 14
-"""Up to this many training examples a search starts relaxed and uses the joint curvature, by default."""
+"""Up to this many training examples a search tries both starts and uses the joint curvature, by default."""
 
 BREAKING_PRECISION = 3.0
 """Precision from which the prior of a symmetry-breaking candidate is learned, unless the spec gives one."""
@@ -53,7 +56,20 @@ def stated_start(facts: Facts) -> Start:
     )
 
 
-def begin(net: Network, facts: Facts, examples: int) -> Start:
+def starts(facts: Facts, examples: int) -> tuple[StartKind, ...]:
+    """Return how a search may start, the first one first; only one where no candidate breaks a symmetry.
+
+    Args:
+        facts: the checked spec.
+        examples: training examples, which decide where the spec does not.
+    """
+    stated = facts.search.start or ("both" if examples <= FEW_EXAMPLES else "symmetric")
+    if stated != "both":
+        return (stated,)
+    return ("relaxed", "symmetric") if any(_breaking(facts)) else ("relaxed",)
+
+
+def begin(net: Network, facts: Facts, kind: StartKind) -> Start:
     """Return the priors that a search starts from, and set the weights of a symmetric start.
 
     Every candidate that breaks a symmetry which another of its layer keeps starts near the limit in which it does not.
@@ -61,14 +77,13 @@ def begin(net: Network, facts: Facts, examples: int) -> Start:
     output side is zero, so that the network has the symmetry at first, and the other tensors of the product keep their
     scale by fixed priors. Then the gradient in the tensor that is zero tells from the first step on whether the data
     ask for the candidate; with all tensors of the product small it would vanish (as in LoRA, Hu et al. 2022). A network
-    that can fit all of a few examples by its symmetric candidates alone would never ask: few examples start relaxed.
+    that can fit all of a few examples by its symmetric candidates alone would never ask.
 
     Args:
         net: the network with its initial weights; a symmetric start changes them.
         facts: the checked spec.
-        examples: training examples, which decide how to start where the spec does not.
+        kind: how to start.
     """
-    kind = facts.search.start or ("relaxed" if examples <= FEW_EXAMPLES else "symmetric")
     start = stated_start(facts)
     precisions, learned, zero = dict(start.precisions), set(start.learned), set[str]()
     for layer, candidate in _breaking(facts):

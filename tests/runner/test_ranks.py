@@ -59,7 +59,7 @@ def found(curvature):
     dataset = data.load(spec)
     wide = {part: attrs.evolve(one, x=one.x.double()) for part in ("train", "test") for one in [getattr(dataset, part)]}
     net = lowering.compile(spec, 0).double()
-    start = begin(net, spec.facts, len(dataset.train))
+    start = begin(net, spec.facts, "relaxed")
     trainer = Trainer(net, spec.facts, attrs.evolve(dataset, **wide), 0, start.precisions)
     structure = Structure(trainer, start, print)
     assert structure.estimator.curvature == CURVATURES[curvature]

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from symdsl import lowering
-from symdsl.runner.start import BREAKING_PRECISION, FEW_EXAMPLES, begin, stated_start
+from symdsl.runner.start import BREAKING_PRECISION, FEW_EXAMPLES, StartKind, begin, starts, stated_start
 from symdsl.spec import parse
 
 STARTS = """
@@ -38,10 +38,10 @@ network n {
 """
 
 
-def started(text: str, examples: int = 1, **search: object):
-    spec = parse(text, {f"search.{key}": value for key, value in search.items()})
+def started(text: str, kind: StartKind = "relaxed"):
+    spec = parse(text)
     net = lowering.compile(spec, 0)
-    return net, begin(net, spec.facts, examples), spec
+    return net, begin(net, spec.facts, kind), spec
 
 
 def test_only_candidates_that_break_what_another_keeps_start_near_their_limit():
@@ -52,13 +52,24 @@ def test_only_candidates_that_break_what_another_keeps_start_near_their_limit():
     assert start.learned == stated_start(spec.facts).learned
 
 
-@pytest.mark.parametrize(("examples", "start"), [(FEW_EXAMPLES, "relaxed"), (FEW_EXAMPLES + 1, "symmetric")])
-def test_the_number_of_examples_decides_how_to_start_where_the_spec_does_not(examples: int, start: str):
-    net, priors, _ = started(STARTS, examples)
-    same, expected, _ = started(STARTS, 1, start=start)
-    assert priors == expected
-    assert all(torch.equal(value, same.tensors()[key]) for key, value in net.tensors().items())
-    assert bool(net.tensors()["l1.F-FC.w1"].any()) == (start == "relaxed")
+@pytest.mark.parametrize(
+    ("stated", "examples", "expected"),
+    [
+        (None, FEW_EXAMPLES, ("relaxed", "symmetric")),
+        (None, FEW_EXAMPLES + 1, ("symmetric",)),
+        ("both", FEW_EXAMPLES + 1, ("relaxed", "symmetric")),
+        ("relaxed", FEW_EXAMPLES + 1, ("relaxed",)),
+        ("symmetric", 1, ("symmetric",)),
+    ],
+)
+def test_the_number_of_examples_decides_how_to_start_where_the_spec_does_not(stated, examples, expected):
+    spec = parse(STARTS, {} if stated is None else {"search.start": stated})
+    assert starts(spec.facts, examples) == expected
+
+
+def test_a_network_without_a_candidate_that_breaks_a_symmetry_has_one_start():
+    spec = parse("data digits\nnetwork n {\n  input image(channels, 8, 8)\n  flatten\n  layer h: FC -> classes\n}\n")
+    assert starts(spec.facts, 1) == ("relaxed",)
 
 
 def test_a_relaxed_start_leaves_the_weights_as_they_were_drawn():
@@ -68,7 +79,7 @@ def test_a_relaxed_start_leaves_the_weights_as_they_were_drawn():
 
 
 def test_a_symmetric_start_sets_output_sides_to_zero_and_holds_the_others_at_their_scale():
-    net, start, spec = started(STARTS, start="symmetric")
+    net, start, spec = started(STARTS, "symmetric")
     drawn, held = lowering.compile(spec, 0).tensors(), net.tensors()
     zero = {key for key, value in held.items() if not value.any() and not key.endswith("bias")}
     assert zero == {"l1.F-FC.w1", "l2.F-FC.w1", "l2.CONV.w", "l2.FC.w"} == start.zero
@@ -82,7 +93,7 @@ def test_a_symmetric_start_sets_output_sides_to_zero_and_holds_the_others_at_the
 
 @pytest.mark.parametrize("text", [STARTS, SPARSE])
 def test_the_network_of_a_symmetric_start_is_that_of_the_symmetric_candidates_alone(text):
-    net, _, _ = started(text, start="symmetric")
+    net, _, _ = started(text, "symmetric")
     x = torch.randn(3, 1, 8, 8, generator=torch.Generator().manual_seed(1))
     before = net(x)
     for name, layer in net.layers():
@@ -94,7 +105,7 @@ def test_the_network_of_a_symmetric_start_is_that_of_the_symmetric_candidates_al
 
 @pytest.mark.parametrize("text", [STARTS, SPARSE])
 def test_every_silent_candidate_has_a_gradient_from_the_first_step(text):
-    net, _, _ = started(text, start="symmetric")
+    net, _, _ = started(text, "symmetric")
     x = torch.randn(8, 1, 8, 8, generator=torch.Generator().manual_seed(1))
     net(x).square().sum().backward()
     for key, value in net.tensors().items():
