@@ -24,6 +24,7 @@ network small {
 }
 
 search {
+  start  = relaxed
   epochs = 4
   every  = 2
   batch  = 16

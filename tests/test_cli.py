@@ -43,6 +43,7 @@ network tiny {
 }
 
 search {
+  start = relaxed
   epochs = 3
   every  = 1
   batch  = 16

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from functools import partial, reduce
 from operator import add
 from typing import NamedTuple
@@ -98,6 +99,16 @@ class RelaxedLayer(nn.Module):
         for parameter in self.paths[name].parameters():
             parameter.requires_grad_(False).zero_()
         self._pruned |= {name}
+
+    @contextlib.contextmanager
+    def without(self, name: str) -> Iterator[None]:
+        """Compute as if a path were pruned, for the length of a `with` statement."""
+        before = self._pruned
+        self._pruned = before | {name}
+        try:
+            yield
+        finally:
+            self._pruned = before
 
     def remove(self, name: str) -> None:
         """Remove a path for good; the others keep their scale.

@@ -52,7 +52,7 @@ _PHASES = {"loading": 0.0, "training": 0.0, "evidence": 0.0, "posterior": 0.0}
 """Seconds of each phase before it has begun."""
 
 _TRIAL = 0.2
-"""Share of the epochs after which a search that may start in two ways goes on from one; see `_Run.choose_start`."""
+"""Share of the epochs that each of two starts is tried for."""
 
 _PATIENCE = 5
 """Epochs after which a network should do better than guess; a tenth of them, if the run is long."""
@@ -369,23 +369,23 @@ class _Run:
         return content
 
     def _choose_start(self, trial: int) -> None:
-        """Train from the other start for as many epochs, and go on from the start of the better evidence.
+        """Train from the other start for as many epochs, and go on from the start that learns faster.
 
-        That is the mean over the second half of these epochs, in which both networks still learn. The faster a network
-        learns, the larger its evidence (Lyle et al. 2020, "A Bayesian perspective on training speed and model
-        selection"); of networks that fit every example it says less.
+        That is the one of the smaller training NLL in the mean over these epochs: losses along the way, each before
+        its step, bound the log evidence (Lyle et al. 2020, "A Bayesian perspective on training speed and model
+        selection").
         """
         self._save()
         first = self.start, self.trainer, self.learner
         self._set_up(self._untried[0])
         tried, self._untried = self.start, []
-        self.callbacks.on_note(f"epoch {trial}: now as many epochs from a {tried} start, to compare the evidence")
+        self.callbacks.on_note(f"trying a {tried} start, too, for {trial} epoch{'s' * (trial > 1)}")
         try:
             records = [self._trained()[0] for _ in range(trial)]
         except NumericalError as error:
-            self.callbacks.on_note(f"not from a {tried} start: {error}")
+            self.callbacks.on_note(f"a {tried} start does not work: {error}")
             records = []
-        own, other = ranks.from_first(lambda: (_late_evidence(self.folder.read_metrics()), _late_evidence(records)))
+        own, other = ranks.from_first(lambda: (_mean_nll(self.folder.read_metrics()), _mean_nll(records)))
         if other < own:
             self.folder.truncate_metrics(0)
             for record in records:
@@ -394,8 +394,10 @@ class _Run:
         else:
             self.start, self.trainer, self.learner = first
         self._save()
-        compared = f"{-own:.3g} nats per example from the {first[0]} start, {-other:.3g} from the {tried} one"
-        self.callbacks.on_note(f"goes on from the {self.start} start; evidence: {compared}")
+        self.callbacks.on_note(
+            f"going on from the {self.start} start: mean NLL {own:.3g} nats from a {first[0]} one, "
+            f"{other:.3g} from a {tried} one"
+        )
 
     def _trained(self) -> tuple[dict[str, Any], EpochMetrics]:
         """Train for an epoch; its record, as `metrics.jsonl` has it, and its metrics."""
@@ -492,8 +494,6 @@ class _Run:
         self.folder.set_status("finished", datetime.now(UTC))
 
 
-def _late_evidence(records: Sequence[Mapping[str, Any]]) -> float:
-    """The negative log evidence per example in the mean over the second half of some epochs; NaN if they have none."""
-    found = [one.get("neg_log_evidence_per_example") for one in records[len(records) // 2 :]]
-    there = [one for one in found if one is not None]
-    return math.fsum(there) / len(there) if there else math.nan
+def _mean_nll(records: Sequence[Mapping[str, Any]]) -> float:
+    """The training NLL in the mean over some epochs; NaN if there are none."""
+    return math.fsum(one["nll"] for one in records) / len(records) if records else math.nan

@@ -24,7 +24,10 @@ from symdsl.runner.start import FEW_EXAMPLES, Start, layer_records
 from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
 
 LEAST_EFFECTIVE = 0.5
-"""A path whose effective number of parameters stays below this is pruned: the data do not determine one of them."""
+"""A path whose effective number of parameters stays below this is pruned, if the evidence is no lower without it."""
+
+_ROUND_OFF = 1e-3
+"""Difference of two log evidences, in nats, that says nothing."""
 
 LEAST_PRECISION = 1.0
 """Learned precision of a classifier's prior that a search does not go below: that of MAP. A tensor that starts at zero
@@ -212,7 +215,9 @@ class Structure:
         gains, effective, trainer.precisions, trainer.noise = decided  # the same on all ranks, to the last bit
         half = sample(trainer, max(1, self._looked_at // 2))  # the same examples on both sides of every range
         self.ranges.step(lambda: evidence_bound(trainer, half), trainer.progress)
-        return laplace, [*self._remove_block(gains), *self._prune(effective)]
+        removed = self._remove_block(gains)
+        pruned = self._prune(effective, lambda layer, path: self._gain_without_path(layer, path, laplace, index))
+        return laplace, [*removed, *pruned]
 
     def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
         """Return the precisions and the noise, moved towards the largest evidence."""
@@ -260,14 +265,29 @@ class Structure:
         if self.estimator != FINAL:
             with torch.enable_grad():
                 laplace = laplace_at(trainer, FINAL, index)
-        x, y = trainer.train.x[index], trainer.train.y[index].to(net.device)
         gains = {}
         for block in blocks:
             with net.without(block):
-                loss = float(trainer.likelihood.loss(outputs_of(net, x).double(), y)) * len(trainer.train) / len(index)
+                loss = self._loss(index)
             without = laplace.log_evidence_without(_within(block, laplace.precisions), loss)
             gains[block.join] = without - laplace.log_evidence()
         return gains
+
+    @torch.no_grad()
+    def _gain_without_path(self, layer: str, path: str, laplace: Laplace, index: torch.Tensor) -> float:
+        """Return the log evidence without a path, less that with it, at the present weights of the others."""
+        before = self._loss(index)
+        with dict(self.trainer.net.layers())[layer].without(path):
+            rise = self._loss(index) - before
+        keys = tensors_of(f"{layer}.{path}", laplace.precisions)
+        without = laplace.log_evidence_without(keys, laplace.loss + rise)
+        return ranks.from_first(lambda: without - laplace.log_evidence())
+
+    def _loss(self, index: torch.Tensor) -> float:
+        """Return the loss of some training examples, scaled to the sum over all."""
+        trainer, net = self.trainer, self.trainer.net
+        x, y = trainer.train.x[index], trainer.train.y[index].to(net.device)
+        return float(trainer.likelihood.loss(outputs_of(net, x).double(), y)) * len(trainer.train) / len(index)
 
     def final(self) -> Laplace:
         """Return the approximation whose evidence a run reports; see `final_laplace`."""
@@ -287,7 +307,19 @@ class Structure:
         fixed_point = squared_error / (observed - effective) if effective < observed else most
         return min(max(fixed_point, SMALLEST_NOISE), most)
 
-    def _prune(self, effective: Mapping[str, float]) -> list[str]:
+    def _prune(self, effective: Mapping[str, float], gain_without: Callable[[str, str], float]) -> list[str]:
+        """Prune paths that the data do not need.
+
+        Few effective parameters are not enough: where a network fits every example its curvature vanishes, and with it
+        the effective number of paths that the network relies on.
+
+        Args:
+            effective: effective number of each parameter tensor.
+            gain_without: of a layer's name and a path's: the log evidence without it, less that with it.
+
+        Returns:
+            `layer.path` of every path that was pruned.
+        """
         pruned = []
         for name, layer in self.trainer.net.layers():
             for path in layer.paths:
@@ -297,7 +329,10 @@ class Structure:
                 unused = path_effective(key, effective) < LEAST_EFFECTIVE
                 idle = bool(tensors) and spare and unused and self._may_go(tensors)
                 self._idle[key] = self._idle.get(key, 0) + 1 if idle else 0
-                if self._idle[key] == _PATIENCE:
+                if self._idle[key] < _PATIENCE:
+                    continue
+                self._idle[key] = 0
+                if gain_without(name, path) > -_ROUND_OFF:
                     self.trainer.prune(name, path)
                     self.note(f"{key} is pruned in epoch {self.trainer.epoch + 1}")
                     pruned.append(key)

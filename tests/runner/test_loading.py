@@ -93,7 +93,7 @@ def test_the_network_can_be_trained_on(run, small):
 def pruned(small, monkeypatch, out):
     """A run that has pruned a path."""
 
-    def idle(self, effective):
+    def idle(self, effective, gain_without):
         if "F-FC" in dict(self.trainer.net.layers())["l1"].pruned:
             return []
         self.trainer.prune("l1", "F-FC")

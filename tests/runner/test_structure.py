@@ -53,8 +53,40 @@ def test_a_path_without_effective_parameters_is_pruned_after_some_evidence_steps
 def test_a_path_goes_when_the_data_determine_less_than_half_a_parameter_of_it(small, number, goes):
     one = structure(small())
     effective = {**one.evidence_step()[0].effective_parameters(), "l1.F-FC.w1": number / 2, "l1.F-FC.w2": number / 2}
-    found = [path for _ in range(_PATIENCE) for path in one._prune(effective)]
+    found = [path for _ in range(_PATIENCE) for path in one._prune(effective, lambda *_: 0.0)]
     assert ("l1.F-FC" in found) is goes
+
+
+def test_a_path_that_the_network_relies_on_stays_where_the_curvature_vanishes(small):
+    one = silenced(structure(small()), "l2.F-FC")
+    one.trainer.precisions |= dict.fromkeys(one.learned - {"l2.F-FC.w1", "l2.F-FC.w2"}, 0.01)
+    for _ in range(40):
+        one.trainer.train_epoch()
+    index = torch.arange(len(one.trainer.train))
+    laplace = laplace_at(one.trainer, one.estimator, index)
+    effective = dict.fromkeys(laplace.effective_parameters(), 0.0)
+
+    def gain(layer, path):
+        return one._gain_without_path(layer, path, laplace, index)
+
+    assert gain("l2", "CONV") < -1 < gain("l2", "F-FC")
+    found = [path for _ in range(2 * _PATIENCE) for path in one._prune(effective, gain)]
+    assert "l2.F-FC" in found
+    assert "l2.CONV" not in found
+
+
+def test_the_gain_without_a_path_has_the_loss_of_the_other_paths_alone(small):
+    one = structure(small())
+    index = torch.arange(len(one.trainer.train))
+    laplace = laplace_at(one.trainer, one.estimator, index)
+    gain = one._gain_without_path("l1", "F-FC", laplace, index)
+    keys = ["l1.F-FC.w1", "l1.F-FC.w2"]
+    with torch.no_grad():
+        for key in keys:
+            one.trainer.parameters[key].zero_()
+        outputs = one.trainer.net(one.trainer.train.x)
+    loss = float(one.trainer.likelihood.loss(outputs.double(), one.trainer.train.y))
+    assert gain == pytest.approx(laplace.log_evidence_without(keys, loss) - laplace.log_evidence(), abs=1e-3)
 
 
 def test_a_pruned_path_stays_pruned_when_a_state_is_taken_up(small):
