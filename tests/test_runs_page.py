@@ -28,6 +28,7 @@ network small {
 }
 
 search {
+  start = relaxed
   epochs = 2
   every  = 1
 }
