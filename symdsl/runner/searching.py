@@ -371,9 +371,9 @@ class _Run:
     def _choose_start(self, trial: int) -> None:
         """Train from the other start for as many epochs, and go on from the start that learns faster.
 
-        That is the one of the smaller training NLL in the mean over these epochs: losses along the way, each before
-        its step, bound the log evidence (Lyle et al. 2020, "A Bayesian perspective on training speed and model
-        selection").
+        That is the one of the smaller training NLL in the mean over these epochs. In linear models losses along the
+        way, each before its step, estimate a bound of the log evidence (Lyle et al. 2020, "A Bayesian perspective on
+        training speed and model selection").
         """
         self._save()
         first = self.start, self.trainer, self.learner
