@@ -100,7 +100,7 @@ SEARCH = Signature(
             None,
             "how a candidate starts that breaks a symmetry which another keeps: `relaxed`, at a tenth of its scale; "
             "`symmetric`, with its output side at zero; `both`, each for a fifth of the epochs, then on from the one "
-            "that learns faster; left out: `both` up to 16,384 training examples, `symmetric` beyond",
+            "of the better evidence; left out: `both` up to 16,384 training examples, `symmetric` beyond",
         ),
         Parameter("epochs", Whole(1, _LARGEST), 60, "passes over the training data"),
         Parameter("burnin", Whole(0, _LARGEST), 0, "epochs before the first evidence step"),

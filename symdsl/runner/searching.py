@@ -54,6 +54,9 @@ _PHASES = {"loading": 0.0, "training": 0.0, "evidence": 0.0, "posterior": 0.0}
 _TRIAL = 0.2
 """Share of the epochs that each of two starts is tried for."""
 
+_LEAST_GAIN = 0.05
+"""Nats of evidence per example by which the second start must be better: estimates may differ as much by chance."""
+
 _PATIENCE = 5
 """Epochs after which a network should do better than guess; a tenth of them, if the run is long."""
 
@@ -369,11 +372,10 @@ class _Run:
         return content
 
     def _choose_start(self, trial: int) -> None:
-        """Train from the other start for as many epochs, and go on from the start that learns faster.
+        """Train from the other start for as many epochs, and go on from the start of the better evidence.
 
-        That is the one of the smaller training NLL in the mean over these epochs. In linear models losses along the
-        way, each before its step, estimate a bound of the log evidence (Lyle et al. 2020, "A Bayesian perspective on
-        training speed and model selection").
+        That is the mean over the second half of these epochs, in which both networks still learn. Of networks that fit
+        every example the evidence says less.
         """
         self._save()
         first = self.start, self.trainer, self.learner
@@ -385,8 +387,8 @@ class _Run:
         except NumericalError as error:
             self.callbacks.on_note(f"a {tried} start does not work: {error}")
             records = []
-        own, other = ranks.from_first(lambda: (_mean_nll(self.folder.read_metrics()), _mean_nll(records)))
-        if other < own:
+        own, other = ranks.from_first(lambda: (_late_evidence(self.folder.read_metrics()), _late_evidence(records)))
+        if own - other > _LEAST_GAIN:
             self.folder.truncate_metrics(0)
             for record in records:
                 self.folder.append_metrics(record)
@@ -395,8 +397,8 @@ class _Run:
             self.start, self.trainer, self.learner = first
         self._save()
         self.callbacks.on_note(
-            f"going on from the {self.start} start: mean NLL {own:.3g} nats from a {first[0]} one, "
-            f"{other:.3g} from a {tried} one"
+            f"going on from the {self.start} start; evidence per example: {-own:.3g} nats from a {first[0]} one, "
+            f"{-other:.3g} from a {tried} one"
         )
 
     def _trained(self) -> tuple[dict[str, Any], EpochMetrics]:
@@ -494,6 +496,8 @@ class _Run:
         self.folder.set_status("finished", datetime.now(UTC))
 
 
-def _mean_nll(records: Sequence[Mapping[str, Any]]) -> float:
-    """The training NLL in the mean over some epochs; NaN if there are none."""
-    return math.fsum(one["nll"] for one in records) / len(records) if records else math.nan
+def _late_evidence(records: Sequence[Mapping[str, Any]]) -> float:
+    """The negative log evidence per example in the mean over the second half of some epochs; NaN if they have none."""
+    found = [one.get("neg_log_evidence_per_example") for one in records[len(records) // 2 :]]
+    there = [one for one in found if one is not None]
+    return math.fsum(there) / len(there) if there else math.nan

@@ -1,4 +1,4 @@
-"""Searches that try two starts, and go on from the one that learns faster."""
+"""Searches that try two starts, and go on from the one of the better evidence."""
 
 import math
 
@@ -36,8 +36,8 @@ class Epochs(Callback):
 
 @pytest.fixture(params=["relaxed", "symmetric"])
 def better(request, monkeypatch):
-    """The start that is to learn faster."""
-    monkeypatch.setattr(searching, "_mean_nll", lambda records: 1.0 if _kind(records) == request.param else 2.0)
+    """The start that the evidence is to prefer."""
+    monkeypatch.setattr(searching, "_late_evidence", lambda records: 1.0 if _kind(records) == request.param else 2.0)
     return request.param
 
 
@@ -47,12 +47,25 @@ def _kind(records):
     return "symmetric" if first == last else "relaxed"
 
 
-def test_the_start_that_learns_faster_has_the_smaller_mean_nll():
-    assert searching._mean_nll([{"nll": 3.0}, {"nll": 1.0}]) == 2
-    assert math.isnan(searching._mean_nll([]))
+def test_starts_are_compared_by_the_evidence_of_the_second_half_of_their_epochs():
+    records = [{"neg_log_evidence_per_example": one} for one in (9.0, 3.0, 5.0)]
+    assert searching._late_evidence([*records, {}]) == 5
+    assert searching._late_evidence([{}, *records]) == 4
+    assert math.isnan(searching._late_evidence([]))
 
 
-def test_a_search_goes_on_from_the_faster_start(small, tmp_path, better):
+def test_a_start_that_is_hardly_better_is_not_taken(small, tmp_path, monkeypatch):
+    evidence = iter((2.0, 1.96))
+    monkeypatch.setattr(searching, "_late_evidence", lambda records: next(evidence))
+    assert runner.search(small(**BOTH), device="cpu", out=tmp_path / "run")["start"] == "relaxed"
+
+
+def test_without_evidence_in_the_trial_the_first_start_stays(small, tmp_path):
+    spec = small(search__start="both", search__epochs=10, search__burnin=9)
+    assert runner.search(spec, device="cpu", out=tmp_path / "run")["start"] == "relaxed"
+
+
+def test_a_search_goes_on_from_the_start_of_the_better_evidence(small, tmp_path, better):
     told = Epochs()
     runner.search(small(**BOTH), device="cpu", out=tmp_path / "both", callbacks=[told])
     runner.search(small(search__start=better, **EPOCHS), device="cpu", out=tmp_path / "one")
