@@ -1,4 +1,4 @@
-"""MAP, and searches that start relaxed or symmetric, on shipped specs: does the evidence choose the better start?
+"""MAP, and searches that start relaxed, symmetric, or try both: does the evidence choose the better start?
 
     python benchmarks/starts.py specs/starter.sym specs/quadrant_digit.sym --seeds 21 22 23
 

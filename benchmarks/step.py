@@ -100,9 +100,8 @@ def training(spec: Path, examples: int) -> tuple[Trainer, Examples]:
     loaded = symdsl.load(spec)
     dataset = data.load(loaded)
     net = lowering.compile(loaded, 0)
-    trainer = Trainer(
-        net, loaded.facts, dataset, 0, begin(net, loaded.facts, starts(loaded.facts, len(dataset.train))[0]).precisions
-    )
+    start = begin(net, loaded.facts, starts(loaded.facts, len(dataset.train))[0])
+    trainer = Trainer(net, loaded.facts, dataset, 0, start.precisions)
     index = torch.arange(examples) % len(dataset.train)
     return trainer, trainer.train.batch(index, trainer.device)
 

@@ -12,8 +12,9 @@ from symdsl.runner import searching
 from symdsl.runner.training import Trainer
 
 EPOCHS = {"search__epochs": 10, "search__every": 2}
-BOTH = {"search__start": "both", **EPOCHS}
 """Two epochs of trial for either start."""
+
+BOTH = {"search__start": "both", **EPOCHS}
 
 
 class InterruptingTheTrial(Callback):
