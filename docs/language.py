@@ -110,7 +110,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "words": lambda: _table(
         ("where", "words"),
         (
-            ("activations, after `|>` behind a layer", listing(ACTIVATIONS)),
+            ("activations, after `|>` after a layer", listing(ACTIVATIONS)),
             ("reductions, after `project` and `pool`", listing(REDUCTIONS)),
             ("functions of a number", listing(FUNCTIONS)),
         ),
@@ -129,7 +129,7 @@ def examples(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def whole(example: str) -> str:
-    """An example with what a spec needs besides: data and a network behind it, or a network around items."""
+    """An example with what a spec needs besides: data and a network after it, or a network around items."""
     data = "" if re.search(r"^data ", example, re.MULTILINE) else "data digits(size = 16)\n"
     if not example.startswith(_ITEMS):
         end = "" if re.search(r"^network ", example, re.MULTILINE) else "network n {\n" + _around("") + "}\n"
@@ -138,7 +138,7 @@ def whole(example: str) -> str:
 
 
 def _around(items: str) -> str:
-    """Items with an input before them and a head behind them, where they have none."""
+    """Items with an input before them and a head after them, where they have none."""
     start = "" if items.startswith("input") else "input image(1, 16, 16)\n"
     end = "" if "-> classes" in items else "layer head: FC -> classes\n"
     return start + items + ("" if "flatten" in items else "flatten\n") + end

@@ -29,7 +29,7 @@ class _Cells:
     def sym(self, line: str, cell: str) -> Spec | None:
         """Check the spec in this cell.
 
-        `%%sym` alone shows the spec, `%%sym NAME` binds it to a name instead. What stands behind, such as
+        `%%sym` alone shows the spec, `%%sym NAME` binds it to a name instead. What stands after, such as
         `width=8 search.epochs=20`, overrides what the spec says, as `--set` does on the command line. Imports are
         relative to the working folder. A spec that is wrong shows its diagnostics, and the name keeps its value.
         """
@@ -45,7 +45,7 @@ class _Cells:
 
 
 def _options(line: str) -> tuple[str | None, dict[str, str]]:
-    """The name and the overrides behind `%%sym`.
+    """The name and the overrides after `%%sym`.
 
     Raises:
         UsageError: if it is something else.

@@ -61,7 +61,7 @@ def test_a_cell_with_a_name_binds_it_and_shows_nothing(shell: InteractiveShell) 
     assert isinstance(shell.user_ns["small"], symdsl.Spec)
 
 
-def test_what_stands_behind_the_name_overrides_the_spec(shell: InteractiveShell) -> None:
+def test_what_stands_after_the_name_overrides_the_spec(shell: InteractiveShell) -> None:
     run(shell, f'%%sym small width=3 "search.epochs = 7"\n{SPEC}').raise_error()
     facts = shell.user_ns["small"].facts
     assert (facts.network.nodes[1].out_shape.channels, facts.search.epochs) == (3, 7)

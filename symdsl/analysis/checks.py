@@ -81,7 +81,7 @@ def _check_fixed(network: Network, layers: Sequence[Layer], collector: Collector
                 collector.report("E213", candidate.span, message, help="give it a layer of its own")
             elif layer.name in ends:
                 message = f"{fixed}, but `{layer.name}` {ends[layer.name]}, which has to learn"
-                collector.report("E213", candidate.span, message, help="write a layer behind it that learns")
+                collector.report("E213", candidate.span, message, help="write a layer after it that learns")
 
 
 def _check_group(node: Node, collector: Collector) -> None:

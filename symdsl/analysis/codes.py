@@ -181,7 +181,7 @@ _TABLE = (
         "E214",
         "a network that `objective = elbo` cannot learn",
         "The variational bound weighs the last layer alone and chooses no candidates: each layer has one, the last "
-        "`FC` behind `flatten`, without activations.",
+        "`FC` after `flatten`, without activations.",
         "search {\n  objective = elbo\n}\ninput image(1, 8, 8)\nlayer: F-FC + CONV(3) -> 4 |> relu\nflatten\n"
         "layer: FC -> classes",
         "search {\n  objective = elbo\n}\ninput image(1, 8, 8)\nlayer: CONV(3) -> 4 |> relu\nflatten\n"

@@ -62,10 +62,10 @@ def _check_end(node: ast.Residual, walker: Walker) -> None:
         case None if walker.complete:
             _report(_word(node), "a `residual` has no layer", "write its layers, or drop it", None, walker)
         case ast.Residual(span=span):
-            help = "write a layer behind the inner one"
+            help = "write a layer after the inner one"
             _report(span, "the body of a `residual` ends with another `residual`, not with a layer", help, node, walker)
         case ast.Average(span=span):
-            help = "write a layer behind the `average`"
+            help = "write a layer after the `average`"
             _report(span, "the body of a `residual` ends with an `average`, not with a layer", help, node, walker)
         case ast.Layer(activations=calls):
             for call in calls:

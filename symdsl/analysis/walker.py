@@ -1,4 +1,4 @@
-"""Where a walk over the items of a network stands: the map behind it, the names taken, what it found."""
+"""Where a walk over the items of a network stands: the map after it, the names taken, what it found."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Walker:
         open: names of the blocks in use here.
         depth: how many blocks, `repeat`s, `residual`s and `average`s are open here.
         drafts: those finished.
-        shape: of the map behind them; `None` where that is not known.
+        shape: of the map after them; `None` where that is not known.
         vague: whether its channels are not known, but stand at 1.
         made: the last item that set the size of the map, lifted, projected, or flattened it.
         residual: the innermost `residual` around the next item.

@@ -156,7 +156,7 @@ def _within_item(cursor: Cursor, reading: Reading) -> Iterable[Item]:
 
 @attrs.frozen
 class _Row:
-    """Behind which words of which item something can be written."""
+    """After which words of which item something can be written."""
 
     head: str
     previous: frozenset[str]
@@ -292,7 +292,7 @@ _WITHIN: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {
     "SEARCH": _within_setting,
     "PROFILE": _within_override,
 }
-"""By the braces around a place: what can be written behind the beginning of an entry; else the rows say it."""
+"""By the braces around a place: what can be written after the beginning of an entry; else the rows say it."""
 
 
 # ---------------------------------------------------------------- arguments

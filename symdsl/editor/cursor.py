@@ -41,7 +41,7 @@ class Cursor:
         word: offsets of the word that stands or is being written there.
         around: the entries around it, the outermost first; without the file, and without the one it may begin.
         before: tokens of the entry it belongs to, up to the word.
-        fresh: whether a new entry may begin there: it is the first on its line, or behind a brace.
+        fresh: whether a new entry may begin there: it is the first on its line, or after a brace.
         brackets: open ones, the innermost last.
         untouched: what it is in the middle of, a comment or a text, as far as it is written; else the empty text.
     """

@@ -46,7 +46,7 @@ class Hover:
 
 @attrs.frozen
 class _Asked:
-    """A word, the token behind it, its place and the text."""
+    """A word, the token after it, its place and the text."""
 
     word: Token
     following: str

@@ -108,7 +108,7 @@ class Outline:
         self.open[-1].add(token)
 
     def _begins_line(self, token: Token) -> bool:
-        """Whether a token begins a new rule or setting: the first of its line behind one that is complete."""
+        """Whether a token begins a new rule or setting: the first of its line after one that is complete."""
         if len(self.open) < 3 or self.open[-2].head not in _OF_LINES or self.previous is None:
             return False
         complete = self.open[-1].depth == 0 and self.previous.type not in _UNFINISHED

@@ -104,7 +104,7 @@ def search_key(block: str, word: str) -> str:
 
 
 def _in_setting(cursor: Cursor) -> Signature | None:
-    """The same behind a key of `search`, which decides what a name means."""
+    """The same after a key of `search`, which decides what a name means."""
     parameter, signature = SEARCH.parameter(search_key(cursor.block, cursor.before[0])), None
     for bracket in cursor.brackets:
         if parameter is None or not isinstance(parameter.type, Variant) or bracket.called not in parameter.type.names:

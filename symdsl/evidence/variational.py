@@ -86,7 +86,7 @@ class WeightPosterior:
             features: of a batch, `[example, feature]`.
             expected: gradients and curvatures of its loss in the outputs, under this posterior.
             noise: variance of the likelihood.
-            weight: training examples that stand behind each one of the batch.
+            weight: training examples that each one of the batch stands for.
             share: of the way to where the batch, taken for all data, would have the posterior, in [0, 1].
         """
         curved = expected.hessian / noise

@@ -110,7 +110,7 @@ class _Layout:
         self.lines += [indent + line for line in self._columned(lines, span)]
 
     def _trail(self, line: int, limit: _Place | None) -> None:
-        """Put a comment of this line, if one stands before `limit`, behind what was written last."""
+        """Put a comment of this line, if one stands before `limit`, after what was written last."""
         self.reached = line
         if not self.comments:
             return

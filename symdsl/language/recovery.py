@@ -1,4 +1,4 @@
-"""Syntax errors: each said in the words of the language, and mended, so that reading goes on behind it."""
+"""Syntax errors: each said in the words of the language, and mended, so that reading goes on after it."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class _Mender:
     # small repairs
 
     def _repair(self, trouble: Trouble) -> Repair | None:
-        """The first repair behind which the text goes on as it should, or else one behind which this line does."""
+        """The first repair after which the text goes on as it should, or else one after which this line does."""
         possible = list(repairs(trouble))
         for within_line in (False, True):
             for repair in possible:
@@ -167,7 +167,7 @@ class _Mender:
     # leaving out what cannot be read
 
     def _drop(self) -> bool:
-        """Leave out the innermost statement, item, rule or setting behind which reading can go on; false if none."""
+        """Leave out the innermost statement, item, rule or setting after which reading can go on; false if none."""
         while self.starts:
             start = self.starts.pop()
             parser = _copy(start.parser)
@@ -254,7 +254,7 @@ def _goes_on(token: Token, accepted: Set[str]) -> bool:
 
 
 def _unread(dropped: Sequence[Token]) -> Token:
-    """One token for many, whose text is the first word and, behind a blank, the name it was to define, if any."""
+    """One token for many, whose text is the first word and, after a blank, the name it was to define, if any."""
     first, last = dropped[0], dropped[-1]
     word = str(first) if first.type in KEYWORDS else ""
     named = word and len(dropped) > 1 and dropped[1].type == "NAME"

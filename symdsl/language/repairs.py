@@ -41,7 +41,7 @@ _INSERTIONS = {
 """What may have been left out, likeliest first, and how it is written."""
 
 _BEFORE = {"TILDE": {NORMAL.name}, "THEN": {*TRANSFORMS, *ACTIVATIONS}}
-"""What comes behind some of them."""
+"""What comes after some of them."""
 
 _CONFUSED = {
     "COLON": ("EQUAL",),
@@ -62,7 +62,7 @@ class Trouble:
         before: the tokens read so far, mended.
         previous: the one before it in the text, if there is one.
         token: the one that does not fit; nothing at the end of the text.
-        following: the one behind it, if there is one.
+        following: the one after it, if there is one.
         accepted: terminals that would have fitted.
         begins: whether a statement, item, rule or setting was to begin here.
         source: name of the text in spans.
@@ -208,7 +208,7 @@ def _may_precede(kind: str, trouble: Trouble) -> bool:
 
 
 def _may_leave_out(trouble: Trouble, token: Token) -> bool:
-    """Whether a token alone may be too much; what begins something is not, and behind a `~` is no selector."""
+    """Whether a token alone may be too much; what begins something is not, and after a `~` is no selector."""
     if token.type == "RBRACE" or is_note(token):
         return True
     return not trouble.begins and token.type not in FRESH_STARTS | {"TILDE"}

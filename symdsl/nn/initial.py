@@ -28,13 +28,13 @@ class Moments:
     def gain(self) -> float:
         """Return the factor on the standard deviation of the weights that read the map, for outputs of unit variance.
 
-        1 for images and sqrt(2) behind ReLU (He et al. 2015, eq. 10).
+        1 for images and sqrt(2) after ReLU (He et al. 2015, eq. 10).
         """
         return math.sqrt(1 / self.second)
 
     @property
     def share(self) -> float:
-        """Return the mean at unit second moment: 0 for images, and 0.56 behind ReLU."""
+        """Return the mean at unit second moment: 0 for images, and 0.56 after ReLU."""
         return self.mean * self.gain
 
     def plus(self, other: Moments) -> Moments:

@@ -88,6 +88,16 @@ class Run:
         scale = self.model.preprocessing.target_scale(found.mean.shape[1]).to(found.std.device)
         return Predicted(mean=targets.restored(found.mean), std=found.std * scale)
 
+    def targets(self, y: Tensor) -> Tensor:
+        """Return labels as predictions have them: those of a regression in the units of the data.
+
+        Args:
+            y: of examples of `symdsl.data.load`, which `standardize(targets)` may have moved and scaled: `[n, target]`,
+                or classes `[n]`.
+        """
+        targets = self.model.preprocessing.targets
+        return y if targets is None else targets.restored(y)
+
     def posterior(self) -> Posterior:
         """Return the Laplace posterior of the last layer's weights.
 

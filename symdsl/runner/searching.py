@@ -397,8 +397,8 @@ class _Run:
             self.start, self.trainer, self.learner = first
         self._save()
         self.callbacks.on_note(
-            f"going on from the {self.start} start; evidence per example: {-own:.3g} nats from a {first[0]} one, "
-            f"{-other:.3g} from a {tried} one"
+            f"going on from the {self.start} start; -log evidence/example {own:.4f} from a {first[0]} one, "
+            f"{other:.4f} from a {tried} one"
         )
 
     def _trained(self) -> tuple[dict[str, Any], EpochMetrics]:

@@ -152,7 +152,7 @@ class Structure:
     def __init__(self, trainer: Trainer, start: Start, note: Callable[[str], None]) -> None:
         self.trainer, self.learned, self.note = trainer, start.learned, note
         bounded = () if trainer.likelihood.has_noise else start.learned - start.zero
-        self._least = dict.fromkeys(bounded, LEAST_PRECISION)
+        self._least = {key: min(LEAST_PRECISION, start.precisions[key]) for key in bounded}
         self.estimator = Estimator.of(trainer.search.objective, len(trainer.train))
         self._looked_at = min(trainer.search.examples, len(trainer.train))
         nodes = trainer.facts.network.nodes

@@ -1,4 +1,4 @@
-"""Data facts written by hand, for tests that start behind the language."""
+"""Data facts written by hand, for tests that start after the language."""
 
 from __future__ import annotations
 

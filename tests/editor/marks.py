@@ -52,6 +52,6 @@ def marked(text: str, path: Path | None = None) -> tuple[Reading, int]:
 
 
 def at(before: str, after: str = "", text: str = SPEC) -> str:
-    """The text with a mark behind the first `before`, and `after` put in there."""
+    """The text with a mark after the first `before`, and `after` put in there."""
     assert before in text, before
     return text.replace(before, before + MARK + after, 1)

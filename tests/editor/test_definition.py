@@ -11,7 +11,7 @@ from symdsl.editor.definition import define
 
 
 def led(before: str, text: str = SPEC, path: Path | None = None) -> list[str]:
-    """Where the word that begins behind the first `before` is defined: line, column and what stands there."""
+    """Where the word that begins after the first `before` is defined: line, column and what stands there."""
     assert before in text, before
     reading, offset = marked(text.replace(before, before + MARK, 1), path)
     return [_shown(span.source, span.line, span.column, span.end_column, text) for span in define(reading, offset)]

@@ -23,7 +23,7 @@ def hovered(text: str, path: Path | None = None) -> Hover | None:
 
 
 def said(before: str, text: str = SPEC, path: Path | None = None) -> str:
-    """What is said of the word that begins behind the first `before`."""
+    """What is said of the word that begins after the first `before`."""
     assert before in text, before
     found = hovered(text.replace(before, before + MARK, 1), path)
     return "" if found is None else found.text
@@ -153,7 +153,7 @@ def test_what_cannot_be_read_does_not_hide_the_rest(error: str) -> None:
 
 
 @pytest.mark.parametrize("error", ["clases", "KONV(3)", "KONV", "1/0", "frobnicate(2)"])
-def test_errors_behind_a_layer_do_not_hide_it(error: str) -> None:
+def test_errors_after_a_layer_do_not_hide_it(error: str) -> None:
     broken = SPEC.replace("layer h1: FC -> classes", f"layer h1: FC -> {error}").replace("epochs = 20", "epochs = -1")
     assert said("layer ", broken).startswith("`l1`: 1x16x16 to 4x16x16")
 

@@ -13,8 +13,8 @@ texts = st.text(st.sampled_from("ab\n\r\t\x0b\x0c\x85\u2028\u00e9\u4e2d\U0001f64
 def test_every_offset_comes_back(text, encoding):
     places = Places(text, encoding)
     for offset in range(len(text) + 1):
-        behind_return = text[max(0, offset - 1) : offset + 1] == "\r\n"  # in the middle of an end of line
-        assert places.offset_at(*places.position(offset)) == (offset - 1 if behind_return else offset)
+        after_return = text[max(0, offset - 1) : offset + 1] == "\r\n"  # in the middle of an end of line
+        assert places.offset_at(*places.position(offset)) == (offset - 1 if after_return else offset)
 
 
 @given(texts)
@@ -33,7 +33,7 @@ def test_an_editor_counts_units():
     assert [Places(text, one).position(at_end) for one in ("utf-8", "utf-16", "utf-32")] == [(0, 20), (0, 17), (0, 16)]
 
 
-def test_what_lies_behind_an_end_is_the_end():
+def test_what_lies_after_an_end_is_the_end():
     places = Places("ab\ncd")
     assert places.offset_at(0, 99) == 2
     assert places.offset_at(99, 0) == 5

@@ -42,7 +42,7 @@ def uri(folder: Path, request: pytest.FixtureRequest) -> str:
 
 
 def spot(text: str, before: str) -> tuple[int, int]:
-    """The line and character behind the first `before`, in a text of plain letters."""
+    """The line and character after the first `before`, in a text of plain letters."""
     lines = text[: text.index(before) + len(before)].split("\n")
     return len(lines) - 1, len(lines[-1])
 

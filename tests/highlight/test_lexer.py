@@ -88,7 +88,7 @@ def test_a_line_with_one_of_each() -> None:
     ]
 
 
-def test_types_of_parameters_are_types_and_a_name_behind_a_colon_is_none() -> None:
+def test_types_of_parameters_are_types_and_a_name_after_a_colon_is_none() -> None:
     assert [value for token, value in lexed("block b(a: kinds, m: whole = 1) {") if token is Keyword.Type] == [
         "kinds",
         "whole",

@@ -54,12 +54,12 @@ def test_the_seed_draws_the_features_and_nothing_is_learned():
     assert learned == {"out.FC.w", "out.bias"}
 
 
-def test_the_layer_behind_starts_at_the_scale_of_its_prior():
+def test_the_layer_after_starts_at_the_scale_of_its_prior():
     net = symdsl.compile(symdsl.parse(FEATURES.replace("-> 7", "-> 2000")))
     assert net.tensors()["out.FC.w"].std().item() == pytest.approx(1, abs=0.05)
 
 
-def test_the_evidence_is_that_of_the_layer_behind_on_the_features():
+def test_the_evidence_is_that_of_the_layer_after_on_the_features():
     net = symdsl.compile(symdsl.parse(FEATURES)).double()
     path = FullyConnected((7, 1, 1), (3, 1, 1))
     path.weight_uses = fully_connected(path)

@@ -149,7 +149,7 @@ def test_text_without_a_final_newline_is_fine(tmp_path: Path) -> None:
     assert load(write(tmp_path, main=(PART + REST).rstrip("\n"))).warnings == ()
 
 
-def test_carets_stand_right_behind_a_byte_order_mark_and_before_windows_line_ends(tmp_path: Path) -> None:
+def test_carets_stand_right_after_a_byte_order_mark_and_before_windows_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "main.sym"
     path.write_bytes(b"\xef\xbb\xbf" + ("let a = b\n" + PART + REST).replace("\n", "\r\n").encode())
     with pytest.raises(SpecError, match=r"main\.sym:1:9\n   1 \| let a = b\n     \|         \^\Z"):

@@ -84,7 +84,7 @@ def _variances(nets: list[nn.Network], x: torch.Tensor, kind: type) -> list[floa
     return [float(torch.stack(outputs).var()) for outputs in zip(*written, strict=True)]
 
 
-def test_a_layer_behind_blocks_writes_unit_variance() -> None:
+def test_a_layer_after_blocks_writes_unit_variance() -> None:
     chain = blocks(3).layer(CONV, channels=32)
     x = torch.randn(16, 3, 6, 6, generator=torch.Generator().manual_seed(0))
     with torch.no_grad():

@@ -161,6 +161,21 @@ def test_a_regression_predicts_means_and_deviations(tmp_path, monkeypatch):
     assert plain.nll(dataset.test.y) == pytest.approx(result["test"]["nll"], rel=1e-4)
 
 
+def test_targets_are_in_the_units_of_predictions(tmp_path):
+    rng = np.random.default_rng(0)
+    x, y = rng.random((24, 1, 4, 4)), 30 + 10 * rng.random((24, 2))
+    np.savez(tmp_path / "data.npz", x_train=x, y_train=y, x_test=x[:6], y_test=y[:6])
+    spec = parse(
+        f'data arrays("{tmp_path}/data.npz") |> standardize(targets)\n\n'
+        "network n {\n  input image(1, 4, 4)\n  flatten\n  layer h1: FC -> classes\n}\n\nsearch {\n  epochs = 2\n}\n"
+    )
+    result = runner.search(spec, device="cpu", out=tmp_path / "run")
+    run, test = symdsl.load_run(tmp_path / "run", device="cpu"), data.load(spec).test
+    assert_same(run.targets(test.y), torch.from_numpy(y[:6]), 1e-4)
+    found = run.predict(test.x, calibrated=False)
+    assert found.nll(run.targets(test.y)) == pytest.approx(result["test"]["nll"], rel=1e-4)
+
+
 def test_a_last_layer_of_any_kind_has_a_posterior(small, tmp_path):
     head = "lift p4\n  layer l3: GCONV(3) + F-GFC -> classes\n  project mean\n  pool mean\n  flatten\n"
     text = small().text().replace("flatten\n", head).replace("  layer h1: FC -> classes\n", "")

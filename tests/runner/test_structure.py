@@ -255,6 +255,17 @@ def test_only_tensors_that_started_at_zero_fall_below_the_smallest_precision_of_
     assert low <= zero
 
 
+def test_a_rule_may_start_the_precision_of_a_classifier_below_the_smallest(small):
+    one = structure(parse(small().text() + "\nprior {\n  *.CONV ~ normal(precision = 0.01)\n}\n"))
+    with torch.no_grad():
+        for parameter in one.trainer.parameters.values():
+            torch.nn.init.normal_(parameter, std=100, generator=torch.Generator().manual_seed(0))
+    before = dict(one.trainer.precisions)
+    one.evidence_step()
+    assert one.trainer.precisions["l1.CONV.w"] == before["l1.CONV.w"] == 0.01
+    assert one.trainer.precisions["h1.FC.w"] == before["h1.FC.w"] == LEAST_PRECISION
+
+
 def test_precisions_of_a_regression_may_fall_below_the_smallest_of_a_classifier():
     one = structure(*regression())
     with torch.no_grad():

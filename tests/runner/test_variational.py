@@ -85,7 +85,7 @@ def test_gradients_in_ranges_are_those_of_the_bound():
             assert float(gradient[place]) == pytest.approx((ends[1] - ends[0]) / (2 * width), rel=1e-4)
 
 
-def test_a_mean_behind_the_last_layer_is_the_same_network():
+def test_a_mean_after_the_last_layer_is_the_same_network():
     inside = TURNED.replace("  }\n  layer out: FC -> classes\n", "    layer out: FC -> classes\n  }\n")
     first, second = learner(turned()), learner(turned(inside))
     for one in (first, second):
