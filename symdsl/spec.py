@@ -28,7 +28,7 @@ class Spec:
     """A checked spec: its facts, its program, and its warnings.
 
     Attributes:
-        name: the stem of its file, or for a text the name of its network.
+        name: the stem of its file; for a text the name that it is given, or that of its network.
         facts: all that it states, with defaults filled in.
         warnings: what is probably a mistake.
         program: its tree, imports inlined and overrides applied.
@@ -46,6 +46,10 @@ class Spec:
         from symdsl.language.printer import print_program
 
         return print_program(self.program)
+
+    def with_seed(self, seed: int) -> Spec:
+        """Return the same spec with another seed of the search."""
+        return attrs.evolve(parse(self.text(), {"search.seed": seed}, name=self.name), profile=self.profile)
 
     def graph(self) -> nx.DiGraph[str]:
         """Return the network as a graph of records, see `symdsl.graph.build`; a notebook shows it as a picture."""
@@ -98,7 +102,11 @@ def load(path: str | Path, overrides: Mapping[str, object] | None = None) -> Spe
 
 
 def parse(
-    text: str, overrides: Mapping[str, object] | None = None, source: str = "<text>", path: Path | None = None
+    text: str,
+    overrides: Mapping[str, object] | None = None,
+    source: str = "<text>",
+    path: Path | None = None,
+    name: str = "",
 ) -> Spec:
     """Check a spec given as text.
 
@@ -107,12 +115,13 @@ def parse(
         overrides: as for `load`.
         source: its name in diagnostics.
         path: a file name for the text, whose folder imports are relative to; without one it cannot import.
+        name: of the spec; left out, that of its network.
 
     Raises:
         SpecError: if the spec has errors; its `diagnostics` lists all of them.
     """
     collector = Collector()
-    return _checked(inline(text, source, path, collector), "", overrides, collector)
+    return _checked(inline(text, source, path, collector), name, overrides, collector)
 
 
 def _checked(

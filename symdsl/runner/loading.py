@@ -17,8 +17,8 @@ from symdsl.runner.device import resolve_device
 from symdsl.runner.metrics import outputs_of
 from symdsl.runner.model import Model, read_model
 from symdsl.runs import RunFolder
-from symdsl.runs.folder import WEIGHTS
-from symdsl.spec import Spec, load
+from symdsl.runs.folder import SPEC, WEIGHTS
+from symdsl.spec import Spec, parse
 
 POSTERIOR = "posterior.safetensors"
 
@@ -50,9 +50,11 @@ class Run:
         """Return the spec as it was run.
 
         Raises:
+            RunError: it is missing.
             SpecError: it is damaged, or the files of its data are gone.
         """
-        return load(self.folder / "spec.sym")
+        text = RunFolder.view(self.folder).read_text(SPEC)
+        return parse(text, source=str(self.folder / SPEC), name=self.result["spec"])
 
     @property
     def classes(self) -> tuple[str, ...]:

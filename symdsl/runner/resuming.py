@@ -33,7 +33,7 @@ def spec_to_resume(run: RunFolder, given: Spec | None) -> Spec:
         run.refuse_damaged(SPEC)
     text = run.read_text(SPEC)
     if given is None:
-        return parse(text, source=str(run.path / SPEC))
+        return parse(text, source=str(run.path / SPEC), name=run.read_info()["spec"])
     if given.text() != text:
         way_on = f"`--resume {run.path}` without a spec continues with its own, {run.new_run_advice()}"
         raise RunError(f"{run.path}: was started from another spec; {way_on}")

@@ -21,7 +21,7 @@ from symdsl import data as data_room
 from symdsl import lowering, ranks, render, runs
 from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError
-from symdsl.graph import content_hash, to_json
+from symdsl.graph import to_json
 from symdsl.predictive import Posterior, fit_last_layer, posterior_bytes
 from symdsl.progress import Callbacks
 from symdsl.runner.advice import diagnosis
@@ -37,9 +37,10 @@ from symdsl.runner.structure import Structure
 from symdsl.runner.training import EpochMetrics, Trainer
 from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
+from symdsl.runs.files import checksum
 from symdsl.runs.folder import GRAPH, SPEC, WEIGHTS, OnlookersFolder, in_use
 from symdsl.runs.predictions import FILE as PREDICTIONS
-from symdsl.spec import Spec, parse
+from symdsl.spec import Spec
 
 Objective = Literal["laplace", "elbo", "map"]
 
@@ -138,7 +139,7 @@ def search(
     if spec is None and (resume is None or seed is not None):
         raise ValueError("`spec` can be left out only to resume a run with its own seed")
     if spec is not None and seed is not None:
-        spec = attrs.evolve(parse(spec.text(), {"search.seed": seed}, source=spec.name), profile=spec.profile)
+        spec = spec.with_seed(seed)
     heard = Callbacks(callbacks)
     if ranks.rank():
         heard = Callbacks(())
@@ -152,7 +153,7 @@ def search(
     started = time.perf_counter()
     dataset = data_room.load(spec, watch=heard.on_loading, given=data)
     loading = time.perf_counter() - started
-    with _open(spec, out, resume) as folder, heard.hearing_failures(), _status_kept(folder):
+    with _open(spec, maximised, out, resume) as folder, heard.hearing_failures(), _status_kept(folder):
         run = _Run(spec, dataset, target, folder, maximised, heard, loading)
         run.prepare(resume is not None, weights)
         return run.finish()
@@ -174,7 +175,7 @@ def objective_of(spec: Spec, asked: Objective | None = None) -> Objective:
     return asked or own
 
 
-def _open(spec: Spec, out: str | Path | None, resume: str | Path | None) -> RunFolder:
+def _open(spec: Spec, objective: Objective, out: str | Path | None, resume: str | Path | None) -> RunFolder:
     """The folder, which the first rank locks and writes, and the others only know."""
     opened: list[RunFolder] = []
 
@@ -182,7 +183,9 @@ def _open(spec: Spec, out: str | Path | None, resume: str | Path | None) -> RunF
         if resume is not None:
             opened.append(RunFolder.resume(resume))
         else:
-            default = runs.default_folder(spec.name, datetime.now(UTC), content_hash(spec.graph()))
+            default = runs.default_folder(
+                spec.name, datetime.now(UTC), checksum(f"{objective}\n{spec.text()}".encode())
+            )
             opened.append(RunFolder.create(out or default))
         return opened[0].path
 
@@ -236,6 +239,8 @@ class _Run:
         self.retried = False
         self._saved_at, self._saving_took = 0.0, 0.0
         self._untried: list[StartKind] = []
+        self._trial: list[dict[str, Any]] = []
+        self._held_back: list[str] | None = None
         if objective == "laplace":
             first, *self._untried = starts(spec.facts, len(dataset.train))
             self._set_up(first)
@@ -251,8 +256,15 @@ class _Run:
         self.learner = (
             Variational(self.trainer, start.learned)
             if self.objective == "elbo"
-            else Structure(self.trainer, start, self.callbacks.on_note)
+            else Structure(self.trainer, start, self._note)
         )
+
+    def _note(self, text: str) -> None:
+        """Tell of a change of the structure, or hold it back while a start is tried that may be left."""
+        if self._held_back is None:
+            self.callbacks.on_note(text)
+        else:
+            self._held_back.append(text)
 
     def prepare(self, resumed: bool, weights: Weights | None = None) -> None:
         """Write what is known before the first epoch, or take up the last checkpoint."""
@@ -325,20 +337,28 @@ class _Run:
     def _take_up(self, state: dict[str, Any], content: bytes) -> None:
         try:
             tensors = load_tensors(content)
-            self._untried = state["untried"]
-            if state["start"] != self.start:
-                self._set_up(state["start"])
+            self._untried, self._trial = state["untried"], state["trial"]
+            self._set_up(state["start"])
             self.trainer.restore(state["trainer"], tensors)
             self.learner.restore(state["structure"], tensors)
         except (SafetensorError, KeyError, RuntimeError) as error:
             raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
         self.seconds, self.retried = _PHASES | state["seconds"], state["retried"]
         self.folder.truncate_metrics(self.trainer.epoch)
+        if self._trial:
+            self._rewrite_metrics(self._trial)
+        self._losses = [record["loss"] for record in self.folder.read_metrics()]
+
+    def _rewrite_metrics(self, records: Sequence[Mapping[str, Any]]) -> None:
+        self.folder.truncate_metrics(0)
+        for record in records:
+            self.folder.append_metrics(record)
 
     def finish(self) -> Result:
         """Run the epochs that are left, then write the result."""
-        trial = math.ceil(_TRIAL * self.spec.facts.search.epochs)
-        while self.trainer.epoch < self.spec.facts.search.epochs:
+        search = self.spec.facts.search
+        trial = search.burnin + math.ceil(_TRIAL * (search.epochs - search.burnin))
+        while self.trainer.epoch < search.epochs:
             if self._untried and self.trainer.epoch == trial:
                 self._choose_start(trial)
             try:
@@ -378,28 +398,28 @@ class _Run:
         every example the evidence says less.
         """
         self._save()
-        first = self.start, self.trainer, self.learner
+        first, own = (self.start, self.trainer, self.learner), _late_evidence(self._trial)
         self._set_up(self._untried[0])
-        tried, self._untried = self.start, []
+        tried, self._untried, self._trial, self._held_back = self.start, [], [], []
         self.callbacks.on_note(f"trying a {tried} start, too, for {trial} epoch{'s' * (trial > 1)}")
         try:
             records = [self._trained()[0] for _ in range(trial)]
         except NumericalError as error:
             self.callbacks.on_note(f"a {tried} start does not work: {error}")
             records = []
-        own, other = ranks.from_first(lambda: (_late_evidence(self.folder.read_metrics()), _late_evidence(records)))
-        if own - other > _LEAST_GAIN:
-            self.folder.truncate_metrics(0)
-            for record in records:
-                self.folder.append_metrics(record)
-                self.callbacks.on_epoch(record)
+        other, notes, self._held_back = _late_evidence(records), self._held_back, None
+        found = f"; -log evidence/example {own:.4f} from a {first[0]} one, {other:.4f} from a {tried} one"
+        if taken := ranks.from_first(lambda: own - other > _LEAST_GAIN):
+            self._rewrite_metrics(records)
+            self._losses = [record["loss"] for record in records]
         else:
             self.start, self.trainer, self.learner = first
         self._save()
-        self.callbacks.on_note(
-            f"going on from the {self.start} start; -log evidence/example {own:.4f} from a {first[0]} one, "
-            f"{other:.4f} from a {tried} one"
-        )
+        for record in records if taken else ():
+            self.callbacks.on_epoch(record)
+        known = found if math.isfinite(own - other) else ""
+        for note in (*(notes if taken else ()), f"going on from the {self.start} start{known}"):
+            self.callbacks.on_note(note)
 
     def _trained(self) -> tuple[dict[str, Any], EpochMetrics]:
         """Train for an epoch; its record, as `metrics.jsonl` has it, and its metrics."""
@@ -420,6 +440,8 @@ class _Run:
     def _epoch(self) -> None:
         record, metrics = self._trained()
         self._losses.append(metrics.loss)
+        if self._untried:
+            self._trial.append(record)
         self._remark(metrics.fit)
         self.folder.append_metrics(record)
         self._save_in_turn()
@@ -469,6 +491,7 @@ class _Run:
             "objective": self.objective,
             "start": self.start,
             "untried": self._untried,
+            "trial": self._trial,
             "seconds": self.seconds,
             "retried": self.retried,
             "trainer": self.trainer.state(),

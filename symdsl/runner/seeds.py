@@ -11,13 +11,13 @@ from typing import Any
 import attrs
 
 from symdsl import render, runs
-from symdsl.graph import content_hash
 from symdsl.progress import Observers
 from symdsl.runner.engines import Children, InProcess
 from symdsl.runner.many import run_all
 from symdsl.runner.searching import Objective, objective_of
 from symdsl.runner.tasks import Task
 from symdsl.runs import SeedsFolder
+from symdsl.runs.files import checksum
 from symdsl.runs.folder import SPEC
 from symdsl.runs.schema import MOST_SEEDS
 from symdsl.runs.seeds import PICTURE, TABLE, Seed
@@ -136,7 +136,8 @@ def _opened(
 ) -> SeedsFolder:
     if resume is not None:
         return SeedsFolder.resume(Path(resume), spec.text(), objective, numbers)
-    default = runs.default_folder(spec.name, datetime.now(UTC), content_hash(spec.graph()))
+    digest = checksum(f"{objective}\n{numbers}\n{spec.text()}".encode())
+    default = runs.default_folder(spec.name, datetime.now(UTC), digest)
     path = default.with_name(f"{default.name}-seeds") if out is None else Path(out)
     return SeedsFolder.create(path, spec.name, spec.text(), objective, numbers)
 
@@ -145,7 +146,7 @@ def _own_spec(resume: str | Path | None) -> Spec:
     if resume is None:
         raise ValueError("`spec` can be left out only to resume a search with its own")
     folder = SeedsFolder.view(Path(resume))
-    return attrs.evolve(parse(folder.read_spec(), source=str(folder.path / SPEC)), name=folder.spec)
+    return parse(folder.read_spec(), source=str(folder.path / SPEC), name=folder.spec)
 
 
 def _task(folder: SeedsFolder, seed: Seed, spec: Spec, device: str, objective: Objective) -> Task:

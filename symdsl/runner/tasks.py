@@ -86,8 +86,8 @@ class Task:
         search(self._spec(), self.device, out, resume, objective=self.objective, callbacks=[callback])
 
     def _spec(self) -> Spec:
-        parsed = parse(self.text, {"search.seed": self.seed})
-        return attrs.evolve(parsed, name=self.name, profile=self.profile)
+        parsed = parse(self.text, {"search.seed": self.seed}, name=self.name)
+        return attrs.evolve(parsed, profile=self.profile)
 
     @property
     def _has_begun(self) -> bool:

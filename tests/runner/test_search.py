@@ -1,5 +1,6 @@
 import json
 import math
+from datetime import datetime
 
 import pytest
 import torch
@@ -232,6 +233,50 @@ def test_an_epoch_that_fails_is_tried_once_more_at_half_the_rate(small, tmp_path
     lines = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in lines] == [1, 2, 3, 4]
     assert lines[2]["lr"] < 0.6 * lines[1]["lr"]
+
+
+def test_a_spec_keeps_its_name_under_another_seed_and_when_it_is_resumed(small, tmp_path):
+    spec = parse(small().text(), name="tiny")
+    runner.search(spec, device="cpu", out=tmp_path / "whole", seed=3)
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(spec, device="cpu", out=tmp_path / "run", seed=3, callbacks=[Interrupting(1)])
+    result = runner.search(device="cpu", resume=tmp_path / "run")
+    assert result["spec"] == result.spec.name == "tiny"
+    assert runner.load_run(tmp_path / "run", device="cpu").spec.name == "tiny"
+    drawn = (tmp_path / "run" / "architecture.dot").read_text()
+    assert drawn.startswith("digraph tiny ")
+    assert (tmp_path / "run" / "graph.json").read_text() == (tmp_path / "whole" / "graph.json").read_text()
+
+
+def test_runs_that_differ_in_their_seed_have_different_folders_by_default(small, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    class Stopped(datetime):
+        @classmethod
+        def now(cls, tz=None):
+            return datetime(2026, 3, 4, tzinfo=tz)
+
+    monkeypatch.setattr(searching, "datetime", Stopped)
+    folders = {runner.search(small(), device="cpu", objective="map", seed=seed).folder.name for seed in (1, 2)}
+    assert len(folders) == 2
+    assert len({name.partition("-")[0] for name in folders}) == 1
+
+
+def test_a_path_that_was_pruned_after_the_checkpoint_is_back_when_an_epoch_is_tried_again(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(searching, "_SAVING_SHARE", math.inf)
+    honest, calls = Trainer.train_epoch, []
+
+    def failing_once(self, after_step):
+        calls.append(self.epoch)
+        if len(calls) == 3:
+            self.prune("l1", "F-FC")
+            raise NumericalError("not finite")
+        return honest(self, after_step)
+
+    monkeypatch.setattr(Trainer, "train_epoch", failing_once)
+    result = runner.search(small(), device="cpu", out=tmp_path / "run")
+    assert calls == [0, 1, 2, 2, 3]
+    assert result["layers"][0]["kept"] == ["F-FC", "CONV"]
 
 
 def test_numbers_that_stay_wrong_end_the_run_with_a_message(small, tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ from symdsl import runner
 from symdsl.diagnostics import NumericalError
 from symdsl.progress import Callback
 from symdsl.runner import searching
+from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
 
 EPOCHS = {"search__epochs": 10, "search__every": 2}
@@ -82,6 +83,53 @@ def test_an_interrupted_trial_ends_like_an_uninterrupted_one(small, tmp_path, be
         runner.search(small(**BOTH), device="cpu", out=tmp_path / "broken", callbacks=[interrupt])
     runner.search(device="cpu", resume=tmp_path / "broken")
     assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+
+
+def test_a_search_that_is_interrupted_as_it_goes_over_to_the_other_start_chooses_it_again(small, tmp_path, monkeypatch):
+    evidence = {"relaxed": 2.0, "symmetric": 1.0}
+    monkeypatch.setattr(searching, "_late_evidence", lambda records: evidence[_kind(records)])
+    runner.search(small(**BOTH), device="cpu", out=tmp_path / "whole")
+    honest = searching._Run._rewrite_metrics
+
+    def interrupted(self, records):
+        honest(self, records)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(searching._Run, "_rewrite_metrics", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            runner.search(small(**BOTH), device="cpu", out=tmp_path / "broken")
+    runner.search(device="cpu", resume=tmp_path / "broken")
+    assert read(tmp_path / "broken", "result.json")["start"] == "symmetric"
+    assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+
+
+def test_what_the_start_that_is_left_prunes_is_not_told(small, tmp_path, monkeypatch, better):
+    honest = Structure.evidence_step
+
+    def pruning(self):
+        self.note(f"{'relaxed' if self.trainer.parameters['l1.F-FC.w1'].any() else 'symmetric'} note")
+        return honest(self)
+
+    monkeypatch.setattr(Structure, "evidence_step", pruning)
+    heard = Listening()
+    runner.search(small(**BOTH), device="cpu", out=tmp_path / "run", callbacks=[heard])
+    assert ("symmetric note" in heard.notes) == (better == "symmetric")
+
+
+def test_burn_in_comes_before_the_trial(small, tmp_path):
+    heard = Listening()
+    spec = small(search__start="both", search__epochs=12, search__burnin=2, search__every=2)
+    runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])
+    assert "trying a symmetric start, too, for 4 epochs" in heard.notes
+    assert any("from a symmetric one" in note for note in heard.notes)
+
+
+def test_a_trial_without_evidence_says_none(small, tmp_path):
+    heard = Listening()
+    spec = small(search__start="both", search__epochs=10, search__every=1000)
+    runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])
+    assert "going on from the relaxed start" in heard.notes
 
 
 def test_a_start_that_fails_is_left(small, tmp_path, monkeypatch):
