@@ -89,13 +89,9 @@ class Laplace:
         """Return the penalty delta_k ||theta_k||^2 of each tensor."""
         return {key: precision * self.squared_norms[key] for key, precision in self.precisions.items()}
 
-    def gradient(self, numbers: Mapping[str, float] | None = None) -> dict[str, float]:
-        """Return d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, in closed form.
-
-        Args:
-            numbers: gamma by key; the effective numbers if left out.
-        """
-        effective, penalties = self.effective_parameters() if numbers is None else numbers, self.penalties()
+    def gradient(self) -> dict[str, float]:
+        """Return d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, in closed form."""
+        effective, penalties = self.effective_parameters(), self.penalties()
         return {key: 0.5 * (effective[key] - penalties[key]) for key in effective}
 
     def fitted_noise(self) -> float:
@@ -118,8 +114,8 @@ class Laplace:
         norms = {**self.squared_norms, **dict.fromkeys(gone, 0.0)}
         return attrs.evolve(self, precisions=held, squared_norms=norms, loss=loss).log_evidence()
 
-    def with_precisions(self, precisions: Mapping[str, float], noise: float | None = None) -> Laplace:
-        """Return the same approximation under another prior (and noise).
+    def with_precisions(self, precisions: Mapping[str, float]) -> Laplace:
+        """Return the same approximation under another prior.
 
         Raises:
             ValueError: `precisions` has other keys than `self.precisions`, or one that is not positive.
@@ -130,7 +126,7 @@ class Laplace:
         for key, value in precisions.items():
             if not 0 < value < math.inf:
                 raise ValueError(f"the precision of `{key}` (={value}) must be positive and finite")
-        return attrs.evolve(self, precisions=dict(precisions), noise=self.noise if noise is None else noise)
+        return attrs.evolve(self, precisions=dict(precisions))
 
 
 def laplace_of(

@@ -185,6 +185,14 @@ class Network(nn.Module):
             if isinstance(stage, RelaxedLayer):
                 yield name, stage
 
+    def layer(self, name: str) -> RelaxedLayer:
+        """Return a layer by its name.
+
+        Raises:
+            KeyError: there is none of that name.
+        """
+        return dict(self.layers())[name]
+
     def average(self, name: str) -> Average:
         """Return the average of that name.
 
@@ -231,12 +239,12 @@ class Network(nn.Module):
         Raises:
             KeyError: there is no such layer or path.
         """
-        layers = dict(self.layers())
-        layers[layer].prune(path)
-        ended = [block for block in self.blocks if block.layers[-1] == layer and not layers[layer].active()]
+        own = self.layer(layer)
+        own.prune(path)
+        ended = [block for block in self.blocks if block.layers[-1] == layer and not own.active()]
         gone = {name for block in ended for name in block.layers}
         for name in gone:
-            layers[name].leave()
+            self.layer(name).leave()
         self._left_out |= {name for block in ended for name in (*block.stages, block.join)}
         starts = (f"{layer}.{path}.", *(f"{name}." for name in gone))
         return [key for key in self.tensors() if key.startswith(starts)]
@@ -248,7 +256,7 @@ class Network(nn.Module):
             KeyError: there is no such layer or path.
         """
         self.prune(layer, path)
-        dict(self.layers())[layer].remove(path)
+        self.layer(layer).remove(path)
 
     def tensors(self) -> dict[str, nn.Parameter]:
         """Return every parameter tensor by the key its precision has: `layer.path.tensor` or `layer.bias`."""

@@ -100,7 +100,7 @@ def _layer(record: Layer, trainer: Trainer, evidence: Evidence) -> dict[str, Any
     effective = evidence.effective_parameters()
     names = [candidate.name for candidate in record.candidates]
     shares = path_shares(record.name, names, effective)
-    pruned = dict(trainer.net.layers())[record.name].pruned
+    pruned = trainer.net.layer(record.name).pruned
     bias = f"{record.name}.bias"
     left_out = record.name not in dict(trainer.net.active())
     if len(names) == 1 and not left_out:

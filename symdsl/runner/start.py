@@ -108,7 +108,7 @@ def _silence(net: Network, place: str) -> tuple[set[str], dict[str, float]]:
     A path that says nothing of sides stays as it is.
     """
     layer, path = place.split(".", 1)
-    module = dict(net.layers())[layer].paths[path]
+    module = net.layer(layer).paths[path]
     if not isinstance(module, Path) or not module.linear_in:
         return set(), {}
     output, *inputs = module.linear_in

@@ -237,12 +237,13 @@ class Structure:
         net = self.trainer.net
         for join, gain in gains.items():
             self._idle[join] = self._idle.get(join, 0) + 1 if gain > 0 else 0
-        unwanted = [block for block in net.active_blocks() if self._idle.get(block.join, 0) >= _BLOCK_PATIENCE]
+        blocks = (block for block in net.active_blocks() if block.join in gains)
+        unwanted = [block for block in blocks if self._idle[block.join] >= _BLOCK_PATIENCE]
         if not unwanted:
             return []
         block = max(unwanted, key=lambda one: gains[one.join])
         last = block.layers[-1]
-        paths = [path for path, _ in dict(net.layers())[last].active()]
+        paths = [path for path, _ in net.layer(last).active()]
         for path in paths:
             self.trainer.prune(last, path)
         self.note(
@@ -277,7 +278,7 @@ class Structure:
     def _gain_without_path(self, layer: str, path: str, laplace: Laplace, index: torch.Tensor) -> float:
         """Return the log evidence without a path, less that with it, at the present weights of the others."""
         before = self._loss(index)
-        with dict(self.trainer.net.layers())[layer].without(path):
+        with self.trainer.net.layer(layer).without(path):
             rise = self._loss(index) - before
         keys = tensors_of(f"{layer}.{path}", laplace.precisions)
         without = laplace.log_evidence_without(keys, laplace.loss + rise)
@@ -303,9 +304,8 @@ class Structure:
                 f"{effective:,.0f} effective parameters are more than {observed:,} observed numbers can determine: the "
                 "noise stays at most the variance of the targets; a smaller network or more examples would help"
             )
-        squared_error, most = 2 * laplace.loss, max(self.trainer.target_variance, SMALLEST_NOISE)
-        fixed_point = squared_error / (observed - effective) if effective < observed else most
-        return min(max(fixed_point, SMALLEST_NOISE), most)
+        most = max(self.trainer.target_variance, SMALLEST_NOISE)
+        return min(max(laplace.fitted_noise(), SMALLEST_NOISE), most) if effective < observed else most
 
     def _prune(self, effective: Mapping[str, float], gain_without: Callable[[str, str], float]) -> list[str]:
         """Prune paths that the data do not need.

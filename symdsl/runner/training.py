@@ -265,7 +265,7 @@ class Trainer:
         """
         for key in state["pruned"]:
             layer, path = key.split(".", 1)
-            if path not in dict(self.net.layers())[layer].pruned:
+            if path not in self.net.layer(layer).pruned:
                 self.prune(layer, path)
         self.net.set_ranges(state["ranges"])
         for key, parameter in self.parameters.items():
