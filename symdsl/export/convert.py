@@ -17,7 +17,7 @@ from symdsl.export import plain
 from symdsl.kinds.dense.module import FactoredFullyConnected
 from symdsl.kinds.features.module import RandomFeatures
 from symdsl.kinds.sparse.module import SparseFullyConnected
-from symdsl.nn import Average, Mean, Network, Path, RelaxedLayer
+from symdsl.nn import Average, Join, Mean, Network, Path, RelaxedLayer
 from symdsl.nn.average import kernel
 from symdsl.nn.network import Activation
 
@@ -54,7 +54,8 @@ def plain_network(net: Network, records: Iterable[Layer]) -> nn.Sequential:
     wide = copy.deepcopy(net).double().eval()
     by_name = {one.name: one for one in records}
     stages: OrderedDict[str, nn.Module] = OrderedDict()
-    for name, stage in wide.stages.items():
+    shortcuts, ends = wide.shortcuts(), {"": 0}
+    for name, stage in wide.active():
         if isinstance(stage, RelaxedLayer):
             stages[name] = _layer(stage, by_name[name])
         elif isinstance(stage, Activation):
@@ -65,8 +66,14 @@ def plain_network(net: Network, records: Iterable[Layer]) -> nn.Sequential:
             stages[name] = _copies(wide, stage)
         elif isinstance(stage, Mean):
             stages[f"{stage.since}_mean"] = plain.Mean(wide.average(stage.since).samples)
+        elif isinstance(stage, Join):
+            body = list(stages.items())[ends[shortcuts[name]] :]
+            for key, _ in body:
+                del stages[key]
+            stages[name] = plain.Residual(OrderedDict(body))
         else:
             stages[name] = stage
+        ends[name] = len(stages)
     return nn.Sequential(OrderedDict(**stages, outputs=nn.Flatten())).float().eval()
 
 
@@ -92,7 +99,7 @@ def _layer(layer: RelaxedLayer, record: Layer) -> plain.Sum:
     terms: list[nn.Module] = []
     sampled = [_filters(path, candidates[name], record) for name, path in layer.active() if path.samples]
     if sampled:
-        terms.append(_convolution(sampled, record.stride, layer.scale))
+        terms.append(_convolution(sampled, record.strides, layer.scale))
     others = [path for _, path in layer.active() if not path.samples]
     terms += [_factored(path, record, layer.scale) for path in others if isinstance(path, _FACTORED)]
     terms += [_random_features(path, record) for path in others if isinstance(path, RandomFeatures)]
@@ -110,23 +117,29 @@ def _grid(record: Layer) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
 
 
 def _filters(path: Path, candidate: Candidate, record: Layer) -> Tensor:
-    """The filters of the plain convolution that a path is, `[out plane, in plane, S, S]`."""
+    """The filters of the plain convolution that a path is, `[out plane, in plane, row, column]`."""
     side = dict(candidate.arguments).get("k")
     if not isinstance(side, int) or isinstance(side, bool):
         raise RunError(
             f"`{record.name}.{candidate.name}` cannot be exported: the kind has no `k`, the side of a filter"
         )
     units = torch.eye(record.in_shape.planes, dtype=torch.float64)[:, :, None, None]
-    middle = functional.pad(units, (side // 2,) * 4)
+    middle = functional.pad(units, _around(record.in_shape.sides(side)))
     responses = torch.cat([path.fine(some) for some in middle.split(_AT_A_TIME)])
     return responses.flip(2, 3).transpose(0, 1)
 
 
-def _convolution(filters: Sequence[Tensor], stride: int, scale: float) -> plain.Convolution:
-    side = max(one.shape[-1] for one in filters)
-    total = sum(functional.pad(one, ((side - one.shape[-1]) // 2,) * 4) for one in filters)
-    assert isinstance(total, Tensor), "there are filters"
-    found = plain.Convolution(total.shape[1], total.shape[0], side, stride).double()
+def _around(sides: tuple[int, int]) -> tuple[int, int, int, int]:
+    """The margins that put one number in the middle of so many rows and columns, as `functional.pad` takes them."""
+    rows, columns = sides[0] // 2, sides[1] // 2
+    return columns, columns, rows, rows
+
+
+def _convolution(filters: Sequence[Tensor], stride: tuple[int, int], scale: float) -> plain.Convolution:
+    rows, columns = (max(one.shape[dim] for one in filters) for dim in (2, 3))
+    wide = [functional.pad(one, _around((rows - one.shape[2], columns - one.shape[3]))) for one in filters]
+    total = torch.stack(wide).sum(0)
+    found = plain.Convolution(total.shape[1], total.shape[0], (rows, columns), stride).double()
     found.weight.copy_(scale * total)
     return found
 

@@ -115,10 +115,10 @@ def _write_onnx(run: Run, net: nn.Sequential, path: Path) -> Function:
 
 
 def _write_torch(run: Run, net: nn.Sequential, path: Path) -> Function:
-    path.mkdir()
-    torch.save(net.state_dict(), path / "weights.pt")
     title = f"`{run.result['spec']}`, seed {run.result['seed']}"
     text = model_source(net, title, __version__, run.classes, run.prepare, dict(_shares(run.result)))
+    path.mkdir()
+    torch.save(net.state_dict(), path / "weights.pt")
     (path / "model.py").write_text(text, encoding="utf-8")
     found = importlib.util.spec_from_file_location("symdsl_exported_model", path / "model.py")
     assert found is not None, "the file was written"

@@ -27,25 +27,32 @@ class Sum(nn.Module):
 
 
 class Convolution(nn.Module):
-    """A convolution on the torus; of every `stride`-th position the phase is kept whose values have most energy."""
+    """A convolution on the torus; of every `stride`-th position the phase is kept whose values have most energy.
 
-    def __init__(self, planes: int, outputs: int, kernel: int, stride: int = 1) -> None:
+    Kernel and stride are of a side of the map, or of its rows and its columns.
+    """
+
+    def __init__(
+        self, planes: int, outputs: int, kernel: int | tuple[int, int], stride: int | tuple[int, int] = 1
+    ) -> None:
         super().__init__()
-        self.stride = stride
-        self.weight = nn.Parameter(torch.zeros(outputs, planes, kernel, kernel))
+        rows, columns = (kernel, kernel) if isinstance(kernel, int) else kernel
+        self.stride = (stride, stride) if isinstance(stride, int) else stride
+        self.weight = nn.Parameter(torch.zeros(outputs, planes, rows, columns))
 
     def forward(self, x: Tensor) -> Tensor:
         """Wrap the map around its edges and convolve it."""
-        margin = self.weight.shape[-1] // 2
-        if margin:
-            x = torch.cat((x[:, :, -margin:], x, x[:, :, :margin]), 2)
-            x = torch.cat((x[..., -margin:], x, x[..., :margin]), 3)
+        rows, columns = self.weight.shape[2] // 2, self.weight.shape[3] // 2
+        if rows:
+            x = torch.cat((x[:, :, -rows:], x, x[:, :, :rows]), 2)
+        if columns:
+            x = torch.cat((x[..., -columns:], x, x[..., :columns]), 3)
         y = functional.conv2d(x, self.weight)
-        return y if self.stride == 1 else self.strongest_phase(y)
+        return y if self.stride == (1, 1) else self.strongest_phase(y)
 
     def strongest_phase(self, y: Tensor) -> Tensor:
         """Thin a map out so that what is kept moves with the image."""
-        apart = y.unflatten(3, (-1, self.stride)).unflatten(2, (-1, self.stride))
+        apart = y.unflatten(3, (-1, self.stride[1])).unflatten(2, (-1, self.stride[0]))
         phases = apart.permute(0, 3, 5, 1, 2, 4).flatten(1, 2)
         best = phases.square().sum((2, 3, 4)).argmax(1)
         kept: Tensor = phases.gather(1, best[:, None, None, None, None].expand(-1, 1, *phases.shape[2:]))
@@ -53,8 +60,9 @@ class Convolution(nn.Module):
 
     def extra_repr(self) -> str:
         """Return the arguments, for printing."""
-        outputs, planes, kernel, _ = self.weight.shape
-        return f"{planes}, {outputs}, {kernel}" + (f", stride={self.stride}" if self.stride > 1 else "")
+        outputs, planes, *kernel = self.weight.shape
+        sides, stride = (one[0] if one[0] == one[1] else tuple(one) for one in (kernel, self.stride))
+        return f"{planes}, {outputs}, {sides}" + ("" if stride == 1 else f", stride={stride}")
 
 
 class FullyConnected(nn.Module):
@@ -118,6 +126,15 @@ class Factored(nn.Module):
         """Return the arguments, for printing."""
         out_channels, channels, positions = self.inner.shape
         return f"{channels}, {positions}, {out_channels}, {self.outer.shape[2]}, {self.out_shape}"
+
+
+class Residual(nn.Sequential):
+    """Modules one after the other, whose output is added to their input."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x + body(x)."""
+        y: Tensor = x + super().forward(x)
+        return y
 
 
 class Copies(nn.Module):

@@ -90,26 +90,28 @@ def model_source(
 
 _CLASSES = (
     *(plain.Sum, plain.Convolution, plain.FullyConnected, plain.RandomFeatures, plain.Factored),
-    *(plain.Copies, plain.Mean),
+    *(plain.Residual, plain.Copies, plain.Mean),
     *(maps.Lift, maps.Project, maps.Pool, maps.Flatten),
 )
 
 
 def _network(net: nn.Sequential, shares: Mapping[str, str]) -> str:
     lines = ["def network() -> nn.Sequential:", '    """The network before its weights are loaded."""']
-    lines += ["    return nn.Sequential(", "        OrderedDict(", "            ["]
-    for name, stage in net.named_children():
-        if name in shares:
-            lines.append(f"                # {shares[name]}")
-        lines += textwrap.indent(f"({name!r}, {_written(stage)}),", " " * 16).splitlines()
-    return "\n".join([*lines, "            ]", "        )", "    )"])
+    return "\n".join([*lines, textwrap.indent(f"return {_written(net, shares)}", "    ")])
 
 
-def _written(module: nn.Module) -> str:
-    """A call that makes a module of this form."""
+def _written(module: nn.Module, shares: Mapping[str, str]) -> str:
+    """A call that makes a module of this form, with what is to be said of layers in comments."""
     if isinstance(module, plain.Sum):
-        terms = "".join(f"    {_written(term)},\n" for term in module.terms)
+        terms = "".join(f"    {_written(term, shares)},\n" for term in module.terms)
         return f"Sum(\n    {module.shape},\n{terms})"
+    if isinstance(module, nn.Sequential):
+        parts = ""
+        for name, stage in module.named_children():
+            parts += f"# {shares[name]}\n" if name in shares else ""
+            parts += f"({name!r}, {_written(stage, shares)}),\n"
+        made = "Residual" if isinstance(module, plain.Residual) else "nn.Sequential"
+        return f"{made}(\n    OrderedDict(\n        [\n{textwrap.indent(parts, ' ' * 12)}        ]\n    )\n)"
     return repr(module) if type(module) in _CLASSES else f"nn.{module!r}"
 
 
@@ -147,9 +149,14 @@ def _crop(step: Step, prepare: Preparation) -> Iterator[str]:
     yield f"x = x[:, :, top : top + {size}, left : left + {size}]"
 
 
+def _unroll(step: Step, prepare: Preparation) -> Iterator[str]:
+    yield "x = x.flatten(2).unsqueeze(2)"
+
+
 _STEPS: dict[str, Callable[[Step, Preparation], Iterator[str]]] = {
     "standardize": _standardize,
     "resize": _resize,
     "pad": _pad,
     "crop": _crop,
+    "unroll": _unroll,
 }

@@ -55,6 +55,26 @@ def test_every_kind_on_plain_maps(kinds: str, stride: int) -> None:
     assert_same(plain(x), net(x), 2e-6)
 
 
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("kinds", ["CONV", "CONV(5) and CONV(1)", "F-FC", "S-CONV", "all"])
+def test_every_kind_on_lines(kinds: str, stride: int) -> None:
+    chain = Chain(2, 1, 8).layer(*PLANE[kinds], channels=3, stride=stride, activations=("relu",))
+    net, plain, x = built(chain.flatten().layer(FC, channels=5))
+    assert_same(plain(x), net(x), 2e-6)
+
+
+def test_residual_blocks_add_what_they_read() -> None:
+    conv = candidate("CONV")
+    chain = Chain(2, 6, 6).residual(((conv, FFC), 2, "relu"), ((conv,), 2))
+    chain.layer(conv, channels=3, activations=("relu",)).residual(((conv,), 3, "relu"), ((conv,), 3))
+    net, plain, x = built(chain.flatten().layer(FC, channels=5))
+    assert_same(plain(x), net(x), 2e-6)
+    records = [node for node in chain.nodes if isinstance(node, Layer)]
+    net.prune("l2", "CONV")
+    assert_same(plain_network(net, records)(x), net(x), 2e-6)
+    assert "residual-1" not in dict(plain_network(net, records).named_children())
+
+
 def test_averages_take_the_transformations_of_the_evaluation() -> None:
     chain = Chain(2, 6, 8).average({"rotation": 40.0, "translate_x": 0.2}, 5)
     chain.layer(FFC, candidate("CONV"), channels=3, stride=2, activations=("relu",))

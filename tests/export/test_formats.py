@@ -51,6 +51,62 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return symdsl.load_run(folder, device="cpu")
 
 
+PARTS = """
+data synthetic(size = 4, classes = 3, train = 48, test = 20) |> unroll |> standardize
+
+network parts {
+  input signal(channels, 16)
+  layer l1: F-FC + CONV(3) -> 4 stride 2 |> relu
+  residual {
+    layer l2: CONV(3) -> 4 |> relu
+    residual {
+      layer l3: CONV(3) -> 4 |> relu
+      layer l4: CONV(3) -> 4
+    }
+    layer l5: CONV(3) -> 4
+  }
+  pool mean
+  flatten
+  layer h1: FC -> classes
+}
+
+search {
+  epochs = 1
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A network of nested residual blocks on lines."""
+    folder = tmp_path_factory.mktemp("parts") / "run"
+    runner.search(parse(PARTS), device="cpu", out=folder)
+    return symdsl.load_run(folder, device="cpu")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("form", formats.FORMATS)
+def test_residual_blocks_and_lines_have_every_form(parts: Run, form: str, tmp_path: Path) -> None:
+    if form == "onnx":
+        pytest.importorskip("onnx")
+        pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnxscript")
+    export_run(parts, form, tmp_path / f"net{formats.FORMATS[form].suffix}")
+
+
+def test_a_model_unrolls_its_images(parts: Run, tmp_path: Path) -> None:
+    export_run(parts, "torch", tmp_path / "net")
+    saved(tmp_path / "net", RAW[:, :, :4, :4])
+    program = (
+        "import torch\nfrom model import load, prepare\nx = prepare(torch.from_numpy(np.load('x.npy')))\n"
+        "np.savez('out.npz', prepared=x, found=load()(x).detach())\n"
+    )
+    found = elsewhere(program, tmp_path / "net", ("symdsl",))
+    prepared = parts.prepare(RAW[:, :, :4, :4])
+    assert_same(torch.from_numpy(found["prepared"]), prepared, 1e-6)
+    assert_same(torch.from_numpy(found["found"]), parts.network(prepared).detach(), 1e-6)
+
+
 @pytest.fixture(scope="module")
 def test_set(run: Run) -> torch.Tensor:
     return data.load(run.spec).test.x
