@@ -83,6 +83,13 @@ def files(folder: Path) -> dict[str, bytes]:
 # Names
 
 
+@pytest.mark.parametrize("path", ["", "."])
+def test_a_file_has_a_name(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(RunError, match="is a folder, name a file"):
+        write_atomic(Path(path), b"content")
+
+
 def test_default_folder():
     assert default_folder("digits", NOW, "0123456789abcdef") == Path("runs/digits/20260304T050607Z-01234567")
 

@@ -91,6 +91,9 @@ def _read(path: Path, task: str) -> Outline:
         shape = headers["x_train"].shape
         if len(shape) not in (3, 4) or 0 in shape:
             raise BadDataError(f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(shape)}")
+        if headers["x_test"].shape[1:] != shape[1:]:
+            sides = " and ".join(f"`x_{part}` {list(headers[f'x_{part}'].shape)}" for part in ("train", "test"))
+            raise BadDataError(f"{sides} must be images of one shape")
         channels = shape[1] if len(shape) == 4 else 1
         height, width = shape[-2:]
         chosen = _task(headers["y_train"], task)

@@ -190,6 +190,6 @@ def _unpacked(node: ast.Repeat, value: Located, walker: Walker) -> dict[str, Loc
     if isinstance(value.value, tuple) and len(value.value) == len(names):
         return dict(zip(names, value.value, strict=True))
     found = f"{len(value.value)}" if isinstance(value.value, tuple) else describe(value.value)
-    message = f"`repeat` takes {len(names)} values a time, found {found}"
+    message = f"`repeat` takes {len(names)} values at a time, found {found}"
     walker.scope.collector.report("E403", value.span, message, notes=[(node.names[0].span, "taken apart here")])
     return dict.fromkeys(names)

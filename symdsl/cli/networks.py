@@ -31,6 +31,8 @@ def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, O
     """Show shapes, parameters, costs and symmetry of every layer and candidate; nothing is trained."""
     loaded = load(spec, settings)
     _check_brought(loaded)
+    if output is not None and output.resolve() == spec.resolve():
+        raise click.UsageError(f"`-o {output}` would overwrite the spec: name another file")
     measured: Mapping[str, Any] = {}
     if device:
         from symdsl.runner import probe

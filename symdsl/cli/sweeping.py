@@ -193,7 +193,7 @@ def _grid(request: _Request) -> Any:
         raise click.UsageError(str(error)) from error
     if not request.quiet:
         tell(found.warnings)
-        click.echo(f"{len(found.runs)} runs", err=True)
+        click.echo(f"{len(found.runs)} run{'s' * (len(found.runs) > 1)}", err=True)
     return found
 
 

@@ -30,6 +30,9 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
             raise RunError(f"{origin}: `x_{part}` is empty ({_sides(examples.x)} images, {images} of them)")
         _check_finite(examples.x, f"{origin}: `x_{part}")
         _CHECKS[dataset.task](examples.y, f"{origin}: `y_{part}", classes)
+    y = dataset.train.y
+    if dataset.task == "regression" and len(y) > 1 and bool((y == y[0]).all()):
+        raise RunError(f"{origin}: all targets of `y_train` are the same: there is nothing to learn")
     train, test = (_sides(examples.x) for examples in (dataset.train, dataset.test))
     if train != test:
         raise RunError(f"{origin}: `x_train` holds {train} images, but `x_test` {test}")

@@ -111,7 +111,14 @@ class Predicted:
         return cls(mean=outputs.double(), std=torch.full_like(outputs, math.sqrt(noise), dtype=torch.float64))
 
     def nll(self, targets: Tensor) -> float:
-        """Return the negative log-likelihood of the targets, mean per example, in nats."""
+        """Return the negative log-likelihood of the targets, mean per example, in nats.
+
+        Raises:
+            ValueError: there are more or fewer targets than predictions.
+        """
+        predictions = self.mean if self.probabilities is None else self.probabilities
+        if predictions is not None and len(targets) != len(predictions):
+            raise ValueError(f"`targets` has {len(targets)} examples, expected one for each of {len(predictions)}")
         if self.probabilities is not None:
             chosen = self.probabilities.gather(1, targets[:, None])
             return -float(chosen.clamp(min=torch.finfo(chosen.dtype).tiny).log().mean())

@@ -175,8 +175,8 @@ def score_lines(result: Mapping[str, Any]) -> list[str]:
         f"train: {metrics_text(result['train'])}, negative log evidence per example {number_text(evidence)} nats",
         *noise,
         *map(_ranges, result.get("averages", ())),
-        f"{result['objective']}, seed {result['seed']}, {result['epochs']} epochs on {result['device']} "
-        f"in {number_text(seconds['total'])} s ({parts})",
+        f"{result['objective']}, seed {result['seed']}, {result['epochs']} epoch{'s' * (result['epochs'] > 1)} "
+        f"on {result['device']} in {number_text(seconds['total'])} s ({parts})",
     ]
 
 

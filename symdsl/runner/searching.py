@@ -198,25 +198,28 @@ def _status_kept(folder: RunFolder) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        with contextlib.suppress(RunError):
-            folder.set_status("interrupted", datetime.now(UTC))
+        _note_end(folder, "interrupted")
         raise
     except ranks.RankLostError as error:
         error.folder, error.silent = folder.path, ranks.rank() > 0 and in_use(folder.path)
-        _note_failure(folder, error)
+        _note_end(folder, "failed", error)
         raise
     except (RunError, NumericalError) as error:
-        _note_failure(folder, error)
+        _note_end(folder, "failed", error)
         raise
     except (MemoryError, torch.OutOfMemoryError) as error:
         reason = RunError("out of memory; lower `search.batch` or the network's width, or choose another device")
-        _note_failure(folder, reason)
+        _note_end(folder, "failed", reason)
         raise reason from error
 
 
-def _note_failure(folder: RunFolder, error: Exception) -> None:
+def _note_end(folder: RunFolder, status: Literal["interrupted", "failed"], error: Exception | None = None) -> None:
+    """Record how a run ended; of one that has not begun nothing stays."""
+    if not folder.has_begun:
+        folder.discard()
+        return
     with contextlib.suppress(RunError):
-        folder.set_status("failed", datetime.now(UTC), str(error))
+        folder.set_status(status, datetime.now(UTC), None if error is None else str(error))
 
 
 class _Run:

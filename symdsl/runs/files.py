@@ -23,6 +23,8 @@ def write_atomic(path: Path, content: bytes) -> None:
     Raises:
         RunError: it cannot be written; what stood there before still does.
     """
+    if not path.name:
+        raise RunError(f"{path}: is a folder, name a file")
     new = draft(path)
     with names_the_file(path), removed_on_error(new):
         write_through(new, content)

@@ -144,6 +144,19 @@ class RunFolder:
         """Closes the folder."""
         self.close()
 
+    @property
+    def has_begun(self) -> bool:
+        """Return whether the folder holds a run, and not the lock alone."""
+        return (self.path / RUN).exists()
+
+    def discard(self) -> None:
+        """Release and remove the lock of a folder in which no run has begun, and the folder if it is empty then."""
+        if self._lock is not None:
+            self.close()
+            with contextlib.suppress(OSError):
+                (self.path / LOCK).unlink()
+                self.path.rmdir()
+
     def close(self) -> None:
         """Release the lock; closing twice does no harm."""
         if self._lock is not None:

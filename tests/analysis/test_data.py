@@ -138,7 +138,8 @@ def test_targets_that_look_like_labels_may_be_meant(tmp_path: Path) -> None:
 def test_only_the_first_of_many_targets_are_read(tmp_path: Path) -> None:
     x, y = np.zeros((200_000, 1, 1), np.uint8), np.arange(200_000) % 2 + 0.5
     y[:70_000] -= 0.5
-    assert [one.code for one in parse(text(save(tmp_path, x_train=x, y_train=y), shape=(1, 1, 1))).warnings] == ["W111"]
+    path = save(tmp_path, x_train=x, x_test=x[:2], y_train=y)
+    assert [one.code for one in parse(text(path, shape=(1, 1, 1))).warnings] == ["W111"]
     columns = np.asfortranarray(np.eye(3)[[0, 1, 2, 1]])
     assert parse(text(save(tmp_path, y_train=columns))).warnings == ()
 
@@ -210,6 +211,7 @@ def test_numbering_quadrants_needs_classes(tmp_path: Path) -> None:
         ({"x_train": np.array(["a"] * 4)}, "", "`x_train` must hold numbers"),
         ({"x_train": np.array([None] * 4)}, "", "`x_train` must hold numbers"),
         ({"x_train": np.zeros((3, 2, 3, 5))}, "", "must have the same number of examples, at least one"),
+        ({"x_test": np.zeros((2, 2, 3, 4))}, "", "must be images of one shape"),
         ({"y_train": np.array([0, 1, 2, -1])}, "", "holds the label -1"),
         ({"y_train": np.zeros(4, int)}, "", "holds a single class"),
         ({"y_train": np.zeros((4, 1), int)}, "", "has 2 axes, too many for classification"),

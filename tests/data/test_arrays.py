@@ -105,6 +105,7 @@ TARGET_FAULTS: dict[str, tuple[Any, str]] = {
     "integers": (np.arange(6), "`y_train` holds int64, expected floats"),
     "axes": (np.zeros((6, 1, 1)), r"`y_train` has 3 axes, expected \[n\] or \[n, targets\]"),
     "nan": (np.array([0, 0, NAN, 0, 0, 0]), r"`y_train\[2\]` holds a number that is not finite"),
+    "constant": (np.full(6, 0.5), "all targets of `y_train` are the same: there is nothing to learn"),
     "columns": (np.zeros((6, 2)), "`y_train` has 2 targets per example, but the spec says 1"),
     "no columns": (np.zeros((6, 0)), "`y_train` has 0 targets per example, but the spec says 1"),
 }

@@ -165,6 +165,8 @@ def test_a_regression_predicts_with_the_variance_of_weights_and_noise() -> None:
     targets = noise(4, 1, seed=4)
     expected = 0.5 * ((targets - found.mean) ** 2 / variance + (2 * math.pi * variance).log())
     assert found.nll(targets) == pytest.approx(float(expected.mean()))
+    with pytest.raises(ValueError, match="has 3 examples, expected one for each of 4"):
+        found.nll(targets[:3])
 
 
 def test_the_mean_softmax_of_two_classes_is_an_integral() -> None:

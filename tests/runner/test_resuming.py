@@ -187,6 +187,7 @@ def test_weights_of_another_network_are_refused(small, finished, tmp_path):
     ):
         with pytest.raises(RunError, match=f"run: its weights do not fit: {message}"):
             runner.search(spec, device="cpu", out=tmp_path / message[:6], weights_from=finished)
+        assert not (tmp_path / message[:6]).exists()
     flip(finished / "model.safetensors")
     with pytest.raises(RunError, match=r"model.safetensors: damaged or edited"):
         runner.search(small(), device="cpu", out=tmp_path / "new", weights_from=finished)
