@@ -35,7 +35,7 @@ _BATCH = 256
 
 @attrs.frozen
 class Element:
-    """One element of a group: what it does to images `[n, C, h, w]`, and what undoes that."""
+    """One element of a group: what it does to images and hidden maps `[n, C, h, w]`, and what undoes that."""
 
     name: str
     act: Callable[[Tensor], Tensor]
@@ -49,7 +49,8 @@ class LayerAudit:
     Attributes:
         name: of the layer or module.
         distance: the mean of `||h(g x) - g h(x)|| / ||h(x)||` over examples and elements, h from the input to
-            the output of the layer. On a vector g does nothing; a lifted map is averaged over its group.
+            the output of the layer. On a vector g does nothing, a translation moves a map by quarters of its own sides,
+            and a lifted map is averaged over its group.
     """
 
     name: str
@@ -73,7 +74,8 @@ class Audit:
         logit_invariance: LI, the mean of `||f(x) - f(g x)||^2 / 2` (equation 2).
         saliency_similarity: SI, the mean cosine of the saliency map of x and that of g x turned back (equation 3).
         jacobian_norm: largest singular value of d logits / d input, the mean over examples.
-        layers: how far every layer is from equivariant, first to last.
+        layers: how far every layer is from equivariant, first to last, but those whose maps the group does not map to
+            themselves: under `translations`, maps whose sides are not multiples of four.
     """
 
     group: str
@@ -102,13 +104,11 @@ def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
     turns = re.fullmatch(r"rotations\((\d{1,3})\)", group.replace(" ", ""))
     if group not in ("p4", "p4m", "translations") and not (turns and int(turns[1]) >= 2):
         raise ValueError(f"`group` (={group!r}) must be {GROUPS}, n at least 2")
+    misfit = _misfit(group, height, width)
+    if misfit:
+        raise ValueError(misfit)
     if group == "translations":
-        if height % 4 or width % 4:
-            raise ValueError(f"`translations` move by quarters of a side: {height}x{width} images are too small")
-        moves = [(row, column) for row in range(4) for column in range(4)]
-        return tuple(_shift(row * height // 4, column * width // 4) for row, column in moves)
-    if height != width:
-        raise ValueError(f"`{group}` turns images, but {height}x{width} ones are not square")
+        return tuple(_shift(row, column, height, width) for row in range(4) for column in range(4))
     if turns and 4 % int(turns[1]):
         return tuple(_rotation(360 * number / int(turns[1])) for number in range(int(turns[1])))
     count = int(turns[1]) if turns else 4
@@ -116,12 +116,21 @@ def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
     return tuple(_turn(number * (4 // count), flip) for flip in flips for number in range(count))
 
 
-def _shift(rows: int, columns: int) -> Element:
-    return Element(
-        f"({rows}, {columns})",
-        lambda x: x.roll((rows, columns), (-2, -1)),
-        lambda x: x.roll((-rows, -columns), (-2, -1)),
-    )
+def _misfit(group: str, height: int, width: int) -> str:
+    """Why a group does not map images of a size to themselves; empty if it does."""
+    if group == "translations":
+        fits = height % 4 == width % 4 == 0
+        return "" if fits else f"`translations` move by quarters of a side: {height}x{width} images are too small"
+    return "" if height == width else f"`{group}` turns images, but {height}x{width} ones are not square"
+
+
+def _shift(row: int, column: int, height: int, width: int) -> Element:
+    """The translation by so many quarters of the sides, named by the pixels of an image of that size."""
+
+    def by(sign: int) -> Callable[[Tensor], Tensor]:
+        return lambda x: x.roll((sign * row * x.shape[-2] // 4, sign * column * x.shape[-1] // 4), (-2, -1))
+
+    return Element(f"({row * height // 4}, {column * width // 4})", by(1), by(-1))
 
 
 def _turn(number: int, flip: bool) -> Element:
@@ -191,7 +200,7 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
             logit_invariance=float(0.5 * (logits[1:] - logits[0]).square().sum(2).mean()),
             saliency_similarity=float(similarity),
             jacobian_norm=_jacobian_norm(module, x[:SENSITIVITY_EXAMPLES]),
-            layers=tuple(_layers(module, x[:LAYER_EXAMPLES], elements)),
+            layers=tuple(_layers(module, x[:LAYER_EXAMPLES], group, elements)),
         )
 
 
@@ -248,13 +257,16 @@ def _jacobian_norm(module: nn.Module, x: Tensor) -> float:
 
 
 @torch.no_grad()
-def _layers(module: nn.Module, x: Tensor, elements: tuple[Element, ...]) -> Iterator[LayerAudit]:
+def _layers(module: nn.Module, x: Tensor, group: str, elements: tuple[Element, ...]) -> Iterator[LayerAudit]:
     found = [_hidden(module, one.act(x)) for one in elements]
     for name, before in found[0].items():
+        is_map = before.ndim == 4 and before.shape[2:].numel() > 1
+        if is_map and _misfit(group, *before.shape[2:]):
+            continue
         size = before.flatten(1).norm(dim=1).clamp(min=torch.finfo(before.dtype).tiny)
         apart = []
         for one, hidden in zip(elements[1:], found[1:], strict=True):
-            moved = one.act(before) if before.ndim == 4 and before.shape[2:].numel() > 1 else before
+            moved = one.act(before) if is_map else before
             apart.append(((hidden[name] - moved).flatten(1).norm(dim=1) / size).mean())
         yield LayerAudit(name, float(torch.stack(apart).mean()))
 

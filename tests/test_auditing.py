@@ -84,6 +84,22 @@ def test_weight_tying_is_invariant_in_every_measure() -> None:
     assert symdsl.audit(net, examples(), "p4m").logit_invariance > 1e-6
 
 
+def test_translations_move_a_hidden_map_by_quarters_of_its_own_sides() -> None:
+    chain = Chain(1, 16, 16)
+    for stride in (2, 2, 2):
+        chain.layer(candidate("CONV"), channels=3, stride=stride, activations=("tanh",))
+    net = lowering.build(tuple(chain.flatten().layer(candidate("FC"), channels=3).nodes), 0).double()
+    distances = {one.name: one.distance for one in symdsl.audit(net, examples(side=16), "translations").layers}
+    assert list(distances) == ["l1", "l2", "l4"]  # a map of 2x2 has no quarters
+    assert max(distances["l1"], distances["l2"]) < 1e-10
+    assert distances["l4"] > 0.01
+
+
+def test_a_map_that_a_group_cannot_turn_is_left_out() -> None:
+    module = nn.Sequential(nn.Conv2d(1, 2, 3, stride=(2, 1)), nn.Flatten(), nn.Linear(36, 3)).double()
+    assert [one.name for one in symdsl.audit(module, examples()).layers] == ["2"]
+
+
 def test_any_module_is_audited_and_left_as_it_was() -> None:
     torch.manual_seed(0)
     module = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(128, 3))
