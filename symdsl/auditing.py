@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 
 import attrs
 import torch
@@ -18,7 +17,7 @@ from torch.nn import functional
 from symdsl.data import Examples
 from symdsl.data.transforms import rotated
 from symdsl.diagnostics import RunError
-from symdsl.nn import Average, Lift, Mean, Network, RelaxedLayer
+from symdsl.nn import Average, Lift, Mean, Network, RelaxedLayer, evaluation_mode
 
 GROUPS = "p4, p4m, translations or rotations(n)"
 """The groups of an audit, as text."""
@@ -176,7 +175,7 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     if y.is_floating_point() or y.ndim != 1:
         raise RunError("an audit needs class labels: it compares class probabilities")
     elements = elements_of(group, x.shape[2], x.shape[3])
-    with _evaluated(module):
+    with evaluation_mode(module):
         like = next(module.parameters(), x)
         x, y = x.to(like.device, like.dtype), y.to(like.device)
         logits = torch.stack([outputs_of(module, one.act(x)).double() for one in elements])
@@ -202,16 +201,6 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
             jacobian_norm=_jacobian_norm(module, x[:SENSITIVITY_EXAMPLES]),
             layers=tuple(_layers(module, x[:LAYER_EXAMPLES], group, elements)),
         )
-
-
-@contextmanager
-def _evaluated(module: nn.Module) -> Iterator[None]:
-    training = module.training
-    module.eval()
-    try:
-        yield
-    finally:
-        module.train(training)
 
 
 @torch.no_grad()
@@ -284,11 +273,13 @@ def _hidden(module: nn.Module, x: Tensor) -> dict[str, Tensor]:
 
         return hook
 
-    for name, layer, order, copies in _watched(module):
-        hooks.append(layer.register_forward_hook(keep(name, order, copies)))
-    module(x)
-    for one in hooks:
-        one.remove()
+    try:
+        for name, layer, order, copies in _watched(module):
+            hooks.append(layer.register_forward_hook(keep(name, order, copies)))
+        module(x)
+    finally:
+        for one in hooks:
+            one.remove()
     return {name: one.double() for name, one in found.items()}
 
 

@@ -14,7 +14,7 @@ import symdsl
 from oracles.comparison import assert_same
 from oracles.records import Chain, candidate
 from symdsl import lowering, runner
-from symdsl.auditing import elements_of, invariance_penalty, saliency
+from symdsl.auditing import _hidden, elements_of, invariance_penalty, saliency
 from symdsl.cli import main
 from symdsl.data import Examples
 from symdsl.diagnostics import RunError
@@ -123,6 +123,31 @@ def test_any_module_is_audited_and_left_as_it_was() -> None:
     assert (found.accuracy, found.worst_accuracy) == pytest.approx((sum(accuracies) / 4, min(accuracies)))
     with pytest.raises(attrs.exceptions.FrozenInstanceError):
         found.accuracy = 1.0  # type: ignore[misc]
+
+
+class Failing(nn.Module):
+    """Classifies, or fails in the layer that comes last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear, self.fails = nn.Linear(64, 3), False
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.fails:
+            raise RuntimeError("it failed")
+        return self.linear(x.flatten(1))
+
+
+def test_a_module_that_fails_is_left_without_hooks_and_in_its_mode() -> None:
+    module = nn.Sequential(nn.Conv2d(1, 1, 1), Failing()).double().train()
+    module[0].eval()
+    module[1].fails = True
+    with pytest.raises(RuntimeError, match="it failed"):
+        _hidden(module, examples().x)
+    with pytest.raises(RuntimeError, match="it failed"):
+        symdsl.audit(module, examples())
+    assert [one.training for one in module] == [False, True]
+    assert not any(one._forward_hooks for one in module.modules())
 
 
 def test_the_norm_of_the_jacobian_of_a_linear_map_is_that_of_its_matrix() -> None:

@@ -14,7 +14,7 @@ from symdsl import ranks
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import Fisher, Likelihood
 from symdsl.evidence.weight_use import BatchUse
-from symdsl.nn import Network, Use
+from symdsl.nn import Network, Use, evaluation_mode
 
 
 @attrs.frozen
@@ -129,36 +129,37 @@ def estimate(
 
     Raises:
         TypeError: it is not known how a parameter tensor is used, or its path did not record its use.
+        ValueError: there are no examples.
         RunError: there are more ranks than examples.
     """
+    if not len(x):
+        raise ValueError("no examples to estimate the curvature from")
     loss, width = torch.zeros((), dtype=torch.float64, device=net.device), 0
-    training = net.training
-    net.eval()
     accumulator: Accumulator | None = None
     sizes = _batches(len(x), batch)
-    for inputs, targets in zip(x.split(sizes), y.split(sizes), strict=True):
-        recorded: dict[str, Use] = {}
-        own = ranks.share(len(inputs))
-        outputs = net(inputs[own].to(net.device), recorded)
-        _check_complete(net, recorded)
-        uses = {key: BatchUse.of(use) for key, use in recorded.items()}
-        loss += likelihood.loss(outputs.detach(), targets[own].to(net.device)).double()
-        width = outputs.shape[1]
-        everywhere = ranks.gathered_examples(outputs.detach(), ranks.shares(len(inputs)))
-        accumulator = accumulator or curvature(len(x) * fisher.number(width), generator)
-        with torch.no_grad():
-            accumulator.add_inputs(uses)
-        written = {id(use.output): use.output for use in recorded.values()}
-        for column in fisher.columns(likelihood, everywhere, generator):
-            pulled = torch.autograd.grad(outputs, list(written.values()), column[own], retain_graph=True)
-            by_output = dict(zip(written, pulled, strict=True))
+    with evaluation_mode(net):
+        for inputs, targets in zip(x.split(sizes), y.split(sizes), strict=True):
+            recorded: dict[str, Use] = {}
+            own = ranks.share(len(inputs))
+            outputs = net(inputs[own].to(net.device), recorded)
+            _check_complete(net, recorded)
+            uses = {key: BatchUse.of(use) for key, use in recorded.items()}
+            loss += likelihood.loss(outputs.detach(), targets[own].to(net.device)).double()
+            width = outputs.shape[1]
+            everywhere = ranks.gathered_examples(outputs.detach(), ranks.shares(len(inputs)))
+            accumulator = accumulator or curvature(len(x) * fisher.number(width), generator)
             with torch.no_grad():
-                accumulator.skip(own.start)
-                accumulator.add_gradients(uses, {key: by_output[id(use.output)] for key, use in recorded.items()})
-                accumulator.skip(len(inputs) - own.stop)
-    net.train(training)
-    if accumulator is None:
-        raise ValueError("no examples to estimate the curvature from")
+                accumulator.add_inputs(uses)
+            written = {id(use.output): use.output for use in recorded.values()}
+            for column in fisher.columns(likelihood, everywhere, generator):
+                pulled = torch.autograd.grad(outputs, list(written.values()), column[own], retain_graph=True)
+                by_output = dict(zip(written, pulled, strict=True))
+                with torch.no_grad():
+                    accumulator.skip(own.start)
+                    own_gradients = {key: by_output[id(use.output)] for key, use in recorded.items()}
+                    accumulator.add_gradients(uses, own_gradients)
+                    accumulator.skip(len(inputs) - own.stop)
+    assert accumulator is not None, "there are examples"
     ranks.add_up([loss])
     accumulator.gather()
     return Estimate(accumulator.ggn(), float(loss), len(x), width)
@@ -168,7 +169,7 @@ def _batches(examples: int, batch: int) -> list[int]:
     """Sizes of the batches, in each of which every rank has an example: a last one that is too small joins another."""
     if examples < ranks.count():
         raise RunError(f"{examples} examples cannot be shared out among {ranks.count()} ranks: start fewer")
-    *whole, last = [min(batch, examples - begin) for begin in range(0, examples, batch)] or [0]
+    *whole, last = [min(batch, examples - begin) for begin in range(0, examples, batch)]
     return [*whole[:-1], whole[-1] + last] if whole and last < ranks.count() else [*whole, last]
 
 

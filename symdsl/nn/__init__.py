@@ -4,6 +4,7 @@ from symdsl.nn.average import Average, Mean
 from symdsl.nn.circular import Sides, circular_conv, circular_pad, pair
 from symdsl.nn.initial import Moments, moments, normal_parameter
 from symdsl.nn.maps import Flatten, Lift, Pool, Project
+from symdsl.nn.mode import evaluation_mode
 from symdsl.nn.network import Activation, Block, Join, Network
 from symdsl.nn.path import Path, Recorder
 from symdsl.nn.relaxed import BIAS, RelaxedLayer, Use
@@ -28,6 +29,7 @@ __all__ = [
     "Use",
     "circular_conv",
     "circular_pad",
+    "evaluation_mode",
     "moments",
     "normal_parameter",
     "pair",

@@ -114,9 +114,9 @@ def network(path: nn.Path) -> nn.Network:
     return nn.Network({"l1": layer, "h": head})
 
 
-def factors(net: nn.Network) -> None:
-    kfac = CURVATURES["kfac-expand"]
-    estimate(net, torch.randn(2, 1, 4, 4), torch.zeros(2).long(), Categorical(), Exact(), torch.Generator(), kfac)
+def factors(net: nn.Network, examples: int = 2) -> None:
+    x, y = torch.randn(examples, 1, 4, 4), torch.zeros(examples).long()
+    estimate(net, x, y, Categorical(), Exact(), torch.Generator(), CURVATURES["kfac-expand"])
 
 
 def test_a_tensor_recorded_twice_is_refused() -> None:
@@ -127,6 +127,19 @@ def test_a_tensor_recorded_twice_is_refused() -> None:
 def test_a_use_that_was_not_recorded_is_refused() -> None:
     with pytest.raises(TypeError, match=r"the use of `l1.P.w` was not recorded"):
         factors(network(Silent(1, 2, 3)))
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_a_network_whose_estimate_fails_is_left_in_its_mode(training: bool) -> None:
+    net = network(Silent(1, 2, 3)).train(training)
+    with pytest.raises(TypeError, match="was not recorded"):
+        factors(net)
+    assert {one.training for one in net.modules()} == {training}
+
+
+def test_an_estimate_needs_examples() -> None:
+    with pytest.raises(ValueError, match="no examples to estimate the curvature from"):
+        factors(network(Conv(1, 2, 3)), examples=0)
 
 
 def test_a_module_used_twice_is_refused() -> None:

@@ -1,0 +1,20 @@
+"""Training and evaluation mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+
+@contextmanager
+def evaluation_mode(module: nn.Module) -> Iterator[None]:
+    """Put a module in evaluation mode for the length of a `with` statement; every part is left in the mode it had."""
+    modes = [(one, one.training) for one in module.modules()]
+    module.eval()
+    try:
+        yield
+    finally:
+        for one, training in modes:
+            one.training = training
