@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,9 @@ from symdsl.diagnostics import RunError
 
 # What torchvision raises on files that are not what they are called, and where fetching fails.
 _TROUBLE = (RuntimeError, ValueError, TypeError, AssertionError, EOFError, OSError, KeyError)
+
+_LOCK = ".download.lock"
+"""File in the root that a process locks while it fetches a dataset."""
 
 
 @attrs.frozen
@@ -140,7 +145,8 @@ def _folder(collection: _Collection, data: Data) -> Path:
     root = Path(str(data.source.argument("root"))).expanduser()
     if data.source.argument("download"):
         try:
-            _reader(collection)(root, download=True)
+            with _one_at_a_time(root):
+                _reader(collection)(root, download=True)
         except _TROUBLE as error:
             raise RunError(f"cannot fetch {collection.title} into `{root}`: {' '.join(str(error).split())}") from error
     folder = root / collection.folder
@@ -148,6 +154,19 @@ def _folder(collection: _Collection, data: Data) -> Path:
     if missing is not None:
         raise RunError(_missing(collection, folder, missing))
     return folder
+
+
+@contextlib.contextmanager
+def _one_at_a_time(root: Path) -> Iterator[None]:
+    """Wait until no other process is in the same `with` block for this root; where files cannot be locked, go on."""
+    with contextlib.ExitStack() as stack:
+        # Without locks, or in a root that cannot be written and may hold the files already, torchvision has the word.
+        with contextlib.suppress(ModuleNotFoundError, OSError):
+            import fcntl
+
+            root.mkdir(parents=True, exist_ok=True)
+            fcntl.flock(stack.enter_context((root / _LOCK).open("ab")), fcntl.LOCK_EX)
+        yield
 
 
 def _missing(collection: _Collection, folder: Path, name: str) -> str:

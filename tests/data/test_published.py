@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +113,47 @@ def test_what_goes_wrong_while_fetching_is_one_line(tmp_path: Path, name: str, m
     monkeypatch.setattr(getattr(torchvision.datasets, (IDX | CIFAR)[name]), "download", offline)
     with pytest.raises(RunError, match=f"^cannot fetch .* into `{tmp_path}`: Error downloading: no network$"):
         load(source(name, tmp_path, download=True))
+
+
+class Downloads:
+    """Stands for `MNIST.download`: writes the files where they are not, and knows how many calls there were at once."""
+
+    def __init__(self) -> None:
+        self.counting = threading.Lock()
+        self.now = self.most = self.fetched = 0
+
+    def __call__(self, reader: torchvision.datasets.MNIST) -> None:
+        with self.counting:
+            self.now += 1
+            self.most = max(self.most, self.now)
+        time.sleep(0.2)
+        if not reader._check_exists():
+            self.fetched += 1
+            write_idx(Path(reader.raw_folder))
+        with self.counting:
+            self.now -= 1
+
+
+@pytest.fixture
+def downloads(monkeypatch: pytest.MonkeyPatch) -> Downloads:
+    found = Downloads()
+    monkeypatch.setattr(torchvision.datasets.MNIST, "download", lambda reader: found(reader))
+    return found
+
+
+def test_one_process_fetches_at_a_time(tmp_path: Path, downloads: Downloads) -> None:
+    # A file that is opened twice is locked by one of the two, in threads as in processes.
+    with ThreadPoolExecutor(3) as pool:
+        asked = [pool.submit(load, source("mnist", tmp_path / "new", download=True)) for _ in range(3)]
+    assert {len(one.result().train) for one in asked} == {3}
+    assert (downloads.most, downloads.fetched) == (1, 1)
+
+
+def test_where_nothing_can_be_locked_data_are_fetched_all_the_same(
+    tmp_path: Path, downloads: Downloads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "taken" / ".download.lock").mkdir(parents=True)
+    assert len(load(source("mnist", tmp_path / "taken", download=True)).train) == 3
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    assert len(load(source("mnist", tmp_path / "without", download=True)).train) == 3
+    assert downloads.fetched == 2
