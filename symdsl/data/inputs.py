@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 import numpy as np
 import torch
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -125,7 +126,7 @@ def _image(path: Path, channels: int) -> Tensor:
 
 def _arrays(path: Path) -> Tensor:
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with _archive(path) as archive:
             name = next((one for one in _ARRAYS if one in archive.files), None)
             if name is None and len(archive.files) != 1:
                 raise RunError(f"holds {', '.join(f'`{one}`' for one in archive.files)}, of which none is called `x`")
@@ -135,6 +136,13 @@ def _arrays(path: Path) -> Tensor:
     except UNREADABLE as error:
         raise RunError("is not a readable .npz file of numbers") from error
     return _images(values)
+
+
+def _archive(path: Path) -> NpzFile:
+    found = np.load(path, allow_pickle=False)
+    if not isinstance(found, NpzFile):
+        raise ValueError("it holds a single array, as an .npy file does")
+    return found
 
 
 def _images(values: NDArray[Any]) -> Tensor:

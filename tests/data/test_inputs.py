@@ -78,6 +78,8 @@ def refusals(tmp_path: Path) -> dict[str, tuple[Path, str]]:
     Image.fromarray(pixels(5, 5)).save(tmp_path / "small.png")
     (tmp_path / "broken.png").write_bytes(b"no image")
     (tmp_path / "broken.npz").write_bytes(b"no arrays")
+    with (tmp_path / "single.npz").open("wb") as file:
+        np.save(file, np.zeros((2, 6, 6)))
     (tmp_path / "empty").mkdir()
     (tmp_path / "notes.txt").write_text("nothing")
     np.savez(tmp_path / "two.npz", a=np.zeros(2), b=np.zeros(2))
@@ -89,6 +91,7 @@ def refusals(tmp_path: Path) -> dict[str, tuple[Path, str]]:
         "small.png": (tmp_path / "small.png", r"must not be larger than the image \(5x5\)"),
         "broken.png": (tmp_path / "broken.png", "cannot read the image"),
         "broken.npz": (tmp_path / "broken.npz", "is not a readable .npz file"),
+        "single": (tmp_path / "single.npz", "is not a readable .npz file"),
         "empty": (tmp_path / "empty", "holds no PNG or JPEG file"),
         "notes": (tmp_path / "notes.txt", "an input is a PNG or JPEG file"),
         "missing": (tmp_path / "missing.png", "No such file"),
@@ -105,7 +108,7 @@ def refusals(tmp_path: Path) -> dict[str, tuple[Path, str]]:
     "which",
     [
         *("small.png", "broken.png", "broken.npz", "empty", "notes", "missing", "missing arrays", "two", "flat"),
-        *("whole", "nan", "object"),
+        *("whole", "nan", "object", "single"),
     ],
 )
 def test_what_cannot_be_used_is_named(which: str, tmp_path: Path) -> None:
