@@ -17,7 +17,7 @@ from torch.nn import functional
 from symdsl.data import Examples
 from symdsl.data.transforms import rotated
 from symdsl.diagnostics import RunError
-from symdsl.nn import Average, Lift, Mean, Network, RelaxedLayer, evaluation_mode
+from symdsl.nn import Average, Lift, Mean, Network, RelaxedLayer, evaluation_mode, outputs_of
 
 GROUPS = "p4, p4m, translations or rotations(n)"
 """The groups of an audit, as text."""
@@ -201,12 +201,6 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
             jacobian_norm=_jacobian_norm(module, x[:SENSITIVITY_EXAMPLES]),
             layers=tuple(_layers(module, x[:LAYER_EXAMPLES], group, elements)),
         )
-
-
-@torch.no_grad()
-def outputs_of(module: nn.Module, x: Tensor) -> Tensor:
-    """Return the outputs, computed some examples at a time."""
-    return torch.cat([module(some) for some in x.split(_BATCH)])
 
 
 def saliency(module: nn.Module, x: Tensor, labels: Tensor) -> Tensor:

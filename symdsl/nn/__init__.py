@@ -6,6 +6,7 @@ from symdsl.nn.initial import Moments, moments, normal_parameter
 from symdsl.nn.maps import Flatten, Lift, Pool, Project
 from symdsl.nn.mode import evaluation_mode
 from symdsl.nn.network import Activation, Block, Join, Network
+from symdsl.nn.outputs import outputs_of
 from symdsl.nn.path import Path, Recorder
 from symdsl.nn.relaxed import BIAS, RelaxedLayer, Use
 
@@ -32,5 +33,6 @@ __all__ = [
     "evaluation_mode",
     "moments",
     "normal_parameter",
+    "outputs_of",
     "pair",
 ]

@@ -19,7 +19,7 @@ from symdsl.data import Examples
 from symdsl.evidence.kfac import KfacAccumulator
 from symdsl.evidence.loss import Categorical, Likelihood
 from symdsl.evidence.weight_use import BatchUse
-from symdsl.nn import BIAS, Network, RelaxedLayer, Use
+from symdsl.nn import BIAS, Network, RelaxedLayer, Use, outputs_of
 
 DRAWS = 512
 """Logits drawn for each example, the same standard normal numbers for all."""
@@ -180,6 +180,9 @@ class Posterior:
             net: the network the posterior is of.
             x: `[n, channel, row, column]`.
         """
+        if not len(x):
+            mean, covariance = self.outputs(net, x.new_zeros(1, *x.shape[1:]))
+            return mean[:0], covariance[:0]
         parts = [self._of_batch(net, part) for part in x.split(_batch(net, x, self.tensors))]
         means, covariances = zip(*parts, strict=True)
         return torch.cat(means), self.temperature * torch.cat(covariances)
@@ -187,13 +190,8 @@ class Posterior:
     def predict(self, net: Network, x: Tensor) -> Predicted:
         """Return the linearised network's predictions, see `outputs`; at temperature 0 those of the network itself."""
         if self.temperature == 0:
-            return self._plain(net, x)
+            return Predicted.plain(outputs_of(net, x), self.likelihood, self.noise)
         return self.predictive(*self.outputs(net, x))
-
-    @torch.no_grad()
-    def _plain(self, net: Network, x: Tensor) -> Predicted:
-        outputs = torch.cat([net(part.to(net.device)) for part in x.split(_EXAMPLES)])
-        return Predicted.plain(outputs, self.likelihood, self.noise)
 
     def predictive(self, mean: Tensor, covariance: Tensor) -> Predicted:
         """Return the prediction for Gaussian outputs: mean softmax of drawn logits, or a Gaussian with their noise."""

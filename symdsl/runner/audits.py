@@ -9,10 +9,10 @@ import numpy as np
 
 from symdsl import data as data_room
 from symdsl import lowering
-from symdsl.auditing import Audit, audit, elements_of, outputs_of, saliency
+from symdsl.auditing import Audit, audit, elements_of, saliency
 from symdsl.data import Examples, Preprocessing
 from symdsl.diagnostics import RunError
-from symdsl.nn import Network
+from symdsl.nn import Network, outputs_of
 from symdsl.render.audit import audit_svg
 from symdsl.runner.device import resolve_device
 from symdsl.runner.evaluate import learned_network

@@ -13,9 +13,9 @@ from symdsl.analysis.facts import Data
 from symdsl.data import Dataset, Preprocessing
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
-from symdsl.nn import Network
+from symdsl.nn import Network, outputs_of
 from symdsl.runner.device import resolve_device
-from symdsl.runner.metrics import evaluate_outputs, outputs_of
+from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.model import read_model
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import WEIGHTS

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 from symdsl.evidence.loss import Categorical, Likelihood
-from symdsl.nn import Network
+from symdsl.nn import outputs_of
 from symdsl.predictive import Predicted
 
-
-@torch.no_grad()
-def outputs_of(net: Network, x: Tensor, batch: int = 512) -> Tensor:
-    """Return the network's outputs `[example, output]` on its device, computed `batch` examples at a time."""
-    return torch.cat([net(part.to(net.device)) for part in x.split(batch)])
+__all__ = ["evaluate_outputs", "explained", "noise_std", "outputs_of"]
 
 
 def evaluate_outputs(

@@ -117,6 +117,19 @@ def test_derivatives_in_every_weight_are_those_of_autograd(chain: Chain) -> None
                 assert_same(in_blocks[example, output], expected.square().sum(), 1e-9)
 
 
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("chain", chains())
+def test_of_no_examples_there_is_no_prediction(chain: Chain, temperature: float) -> None:
+    net = lowering.build(tuple(chain.nodes), 0).double().eval()
+    shape = chain.nodes[0].out_shape
+    x = noise(5, 2, shape.height, shape.width)
+    classes = net(x).shape[1]
+    posterior = fit(net, Examples(x, torch.arange(5) % classes), LIKELIHOODS["classification"], {"l1.bias": 1.0})
+    found = attrs.evolve(posterior, temperature=temperature).predict(net, x[:0]).probabilities
+    assert found is not None
+    assert (found.shape, found.dtype) == ((0, classes), torch.float64)
+
+
 def test_the_last_layer_is_the_last_one_in_use() -> None:
     chain = Chain(2, 4, 4).layer(CONV, channels=3).residual(((CONV,), 3))
     net = lowering.build(tuple(chain.pool("mean").flatten().nodes), 0).double()

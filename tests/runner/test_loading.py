@@ -49,6 +49,13 @@ def test_the_network_is_the_one_that_was_measured(run, small):
     assert plain.calibration_error(test.y) == pytest.approx(run.result["test"]["ece"], rel=1e-6)
 
 
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_of_no_examples_nothing_is_predicted(run, calibrated):
+    wanted = run.model.data.channels, run.model.data.height, run.model.data.width
+    found = run.predict(torch.zeros(0, *wanted), calibrated).probabilities
+    assert found.shape == (0, len(run.classes))
+
+
 def test_predictions_are_those_of_the_stored_posterior(run, small):
     test = data.load(small()).test
     expected = run.posterior().predict(run.network, test.x).probabilities
