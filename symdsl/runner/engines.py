@@ -55,10 +55,12 @@ class Children:
 
     Args:
         threads: how many threads each may compute with, unless `OMP_NUM_THREADS` says so.
+        asked_for: whether the user asked for so many; then `OMP_NUM_THREADS` has no say.
     """
 
-    def __init__(self, threads: int) -> None:
-        self._environment = {"OMP_NUM_THREADS": str(threads)} | os.environ
+    def __init__(self, threads: int, asked_for: bool = False) -> None:
+        own = {"OMP_NUM_THREADS": str(threads)}
+        self._environment = os.environ | own if asked_for else own | os.environ
         self._running: set[subprocess.Popen[str]] = set()
         self._starting = threading.Lock()
         self._ended = False
@@ -367,8 +369,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _local(resources: Resources, device: str, jobs: int) -> Engine:
-    cores = max(1, (os.cpu_count() or 1) // jobs)
-    return Children(max(1, round(_number(_checked(resources, ("cpus",), "local"), "cpus", cores))))
+    found, cores = _checked(resources, ("cpus",), "local"), (os.cpu_count() or 1) // jobs
+    return Children(max(1, round(_number(found, "cpus", cores))), asked_for="cpus" in found)
 
 
 ENGINES: dict[Place, Callable[[Resources, str, int], Engine]] = {

@@ -240,6 +240,34 @@ class Epochs(Observers):
         return silent
 
 
+@pytest.mark.parametrize(
+    ("resources", "variable", "threads"),
+    [
+        ({"cpus": "4"}, "1", "4"),
+        ({"cpus": "4"}, None, "4"),
+        ({}, "3", "3"),
+        ({}, None, str(max(1, (os.cpu_count() or 1) // 2))),
+    ],
+)
+def test_threads_are_what_is_asked_for_then_what_the_environment_says(
+    resources, variable, threads, tiny, tmp_path, monkeypatch
+):
+    if variable is None:
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    else:
+        monkeypatch.setenv("OMP_NUM_THREADS", variable)
+    environments = []
+
+    def start(*_, env, **__):
+        environments.append(env)
+        raise OSError("not started")
+
+    monkeypatch.setattr(engines.subprocess, "Popen", start)
+    with pytest.raises(OSError, match="not started"):
+        engines.ENGINES["local"](resources, "cpu", 2).run(task(tiny, tmp_path / "run"), Silent())
+    assert [one["OMP_NUM_THREADS"] for one in environments] == [threads]
+
+
 RAY = """
 from pathlib import Path
 from symdsl.runner import grid, sweep
