@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -266,6 +267,39 @@ def test_threads_are_what_is_asked_for_then_what_the_environment_says(
     with pytest.raises(OSError, match="not started"):
         engines.ENGINES["local"](resources, "cpu", 2).run(task(tiny, tmp_path / "run"), Silent())
     assert [one["OMP_NUM_THREADS"] for one in environments] == [threads]
+
+
+NOISY = """
+import os
+import attrs
+from symdsl.kinds import CONV
+
+NOISY = attrs.evolve(CONV, signature=attrs.evolve(CONV.signature, name="NOISY"), module="noisy:path")
+
+def path(*arguments):
+    from symdsl.kinds.convolution.module import conv
+
+    print("a print of a path", flush=True)
+    os.system("echo a word of another process")
+    return conv(*arguments)
+"""
+
+
+def test_what_a_plug_in_prints_does_not_end_a_run(tiny, tmp_path, monkeypatch, capfd):
+    offer = tmp_path / "plug-in" / "noisy-1.0.dist-info"
+    offer.mkdir(parents=True)
+    (offer / "METADATA").write_text("Metadata-Version: 2.1\nName: noisy\nVersion: 1.0\n")
+    (offer / "entry_points.txt").write_text("[symdsl.kinds]\nNOISY = noisy:NOISY\n")
+    (offer.parent / "noisy.py").write_text(NOISY)
+    checkout = Path(engines.__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", f"{checkout}{os.pathsep}{offer.parent}")
+    tiny.write_text(TINY.replace("[F-FC, CONV(3)]", "[F-FC, NOISY(3)]"))
+    told = Epochs()
+    engines.ENGINES["local"]({}, "cpu", 1).run(task(tiny, tmp_path / "run"), told.of("one"))
+    assert told.epochs == [1, 2]
+    printed = capfd.readouterr()
+    assert printed.out == ""
+    assert {"a print of a path", "a word of another process"} <= set(printed.err.splitlines())
 
 
 RAY = """
