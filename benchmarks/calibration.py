@@ -1,8 +1,9 @@
 """How good the probabilities of shipped specs are: the network's own, and averaged over its last layer's posterior.
 
-    python benchmarks/calibration.py [SPEC ...] [--seeds 21 22 23] [--out FOLDER] [--set K=V ...]
+    python benchmarks/calibration.py [SPEC ...] [--seeds 21 22 23] [--device cpu] [--out FOLDER] [--set K=V ...]
 
-Every spec is searched with several seeds, unless its folder in FOLDER holds the finished run.
+Every spec is searched with several seeds. Runs are kept in FOLDER: what is finished is not run again, and what was
+interrupted goes on.
 A row for each spec has the means over seeds on test data: accuracy, mean negative log-likelihood in nats and expected
 calibration error (15 bins) of the network itself, of the predictive of the Laplace approximation as it is (temperature
 1), and of the one that `symdsl predict` uses, whose temperature, in the last column, the training examples choose.
@@ -11,11 +12,12 @@ calibration error (15 bins) of the network itself, of the predictive of the Lapl
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean
 
 import attrs
+from kept import result_of, setting
 from torch import Tensor
 
 import symdsl
@@ -27,12 +29,11 @@ SPECS = sorted((Path(__file__).parents[1] / "specs").glob("*.sym"))
 WAYS = ("network", "temperature 1", "calibrated")
 
 
-def run_of(path: Path, settings: dict[str, str], seed: int, out: Path) -> Run:
+def run_of(path: Path, seed: int, asked: argparse.Namespace) -> Run:
     """The finished run of a spec."""
-    folder = out / path.stem / str(seed)
-    if not (folder / "result.json").exists():
-        symdsl.search(symdsl.load(path, settings | {"search.seed": str(seed)}), out=folder)
-    return symdsl.load_run(folder)
+    folder: Path = asked.out / path.stem / str(seed)
+    result_of(symdsl.load(path, {**asked.settings, "search.seed": seed}), folder, None, asked.device)
+    return symdsl.load_run(folder, asked.device)
 
 
 def measured(run: Run) -> dict[str, tuple[float, float, float]]:
@@ -60,7 +61,7 @@ def rows(spec: Path, runs: list[Run]) -> Iterator[str]:
     yield line(f"**{spec.stem}**", means, "")
 
 
-def line(title: str, found: dict[str, tuple[float, ...]], temperature: str) -> str:
+def line(title: str, found: Mapping[str, tuple[float, ...]], temperature: str) -> str:
     cells = [f"{100 * accuracy:.1f} % | {nll:.4f} | {100 * error:.2f} %" for accuracy, nll, error in found.values()]
     return f"| {title} | {' | '.join(cells)} | {temperature} |"
 
@@ -70,14 +71,15 @@ def main() -> None:
     parser.add_argument("specs", type=Path, nargs="*", default=SPECS, metavar="SPEC")
     parser.add_argument("--seeds", type=int, nargs="+", default=[21, 22, 23])
     parser.add_argument("--out", type=Path, default=Path("runs/calibration"))
-    parser.add_argument("--set", dest="settings", action="append", default=[], metavar="K=V")
+    parser.add_argument("--set", dest="settings", type=setting, action="append", default=[], metavar="K=V")
+    parser.add_argument("--device", default="cpu")
     asked = parser.parse_args()
-    settings = dict(one.split("=", 1) for one in asked.settings)
+    asked.settings = dict(asked.settings)
     print("| spec | " + " | ".join(f"{way}: accuracy | NLL | ECE" for way in WAYS) + " | temperature |")
     print("|---" * (2 + 3 * len(WAYS)) + "|")
     for spec in asked.specs:
-        if symdsl.load(spec, settings).facts.data.task == "classification":
-            for row in rows(spec, [run_of(spec, settings, seed, asked.out) for seed in asked.seeds]):
+        if symdsl.load(spec, asked.settings).facts.data.task == "classification":
+            for row in rows(spec, [run_of(spec, seed, asked) for seed in asked.seeds]):
                 print(row, flush=True)
 
 

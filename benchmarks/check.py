@@ -52,7 +52,7 @@ def ratio(rounds: int) -> float:
     """Least processor time of a check of a small spec, over that of importing the libraries, taken in turns."""
     taken = [(seconds(*check(SMALL))[1], seconds(*LIBRARIES)[1]) for _ in range(rounds)]
     whole, libraries = (min(used) for used in zip(*taken, strict=True))
-    return whole / libraries
+    return float(whole / libraries)
 
 
 def show(name: str, path: Path, bar: float, rounds: int) -> None:

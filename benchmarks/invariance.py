@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from kept import result_of
+from kept import result_of, setting
 
 import symdsl
 from symdsl import spec
@@ -164,12 +164,6 @@ COMMANDS: dict[str, Callable[[argparse.Namespace], None]] = {
     "inside": inside,
     "cost": cost,
 }
-
-
-def setting(text: str) -> tuple[str, str]:
-    """A key and its value."""
-    key, _, value = text.partition("=")
-    return key, value
 
 
 def main() -> None:

@@ -34,7 +34,7 @@ from symdsl.evidence import (
 )
 from symdsl.evidence.eigenvalues import symmetric_eigenvalues
 from symdsl.evidence.joint import WIDTH, CountSketch, ProductSketch
-from symdsl.evidence.kfac import gram
+from symdsl.evidence.kfac import Factor, gram
 from symdsl.kinds.dense.module import is_multiplied_out, multiplied_out
 from symdsl.lowering import compile
 from symdsl.resources import shipped
@@ -202,9 +202,10 @@ def curvature() -> Iterator[Row]:
 
 def large() -> Iterator[Row]:
     """What is done for large dense kinds, whose examples are few, against what is done for others."""
-    few = torch.randn(512, 2048, generator=torch.Generator().manual_seed(0))
+    few = torch.randn(1, 512, 2048, generator=torch.Generator().manual_seed(0))
     ours, dense = (
-        KroneckerFactors({"w": Kronecker(torch.ones(1, 1, 1), factor)}) for factor in (few, gram(few).unsqueeze(0))
+        KroneckerFactors({"w": Kronecker(Factor.of(torch.ones(1, 1, 1)), factor)})
+        for factor in (Factor.of(few), Factor(None, gram(few)))
     )
     yield Row("determinant of a factor of 512 vectors, side 2048", "of the dense factor", once(ours), once(dense))
     g, a = (torch.randn(64, 1, 1, 1024, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+from kept import setting
 from paper_table import Line, markdown
 from published import TABLES, Row
 
@@ -236,7 +237,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--map-seeds", type=int, nargs="+", help="those by MAP; without it `--seeds`")
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time, in processes of one thread each")
     parser.add_argument("--device", default="cpu")
-    parser.add_argument("--set", type=_override, action="append", default=[], metavar="K=V", help="as of `symdsl`")
+    parser.add_argument("--set", type=setting, action="append", default=[], metavar="K=V", help="as of `symdsl`")
     parser.add_argument("--list", action="store_true", help="print the rows and what they cost, and run nothing")
     options = parser.parse_args(arguments)
     names = [row.name for row in TABLES[options.table]]
@@ -247,13 +248,6 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options.map_seeds = options.seeds if options.map_seeds is None else options.map_seeds
     options.set = dict(options.set)
     return options
-
-
-def _override(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not (key and equals and value):
-        raise argparse.ArgumentTypeError(f"`{text}` must have the form K=V")
-    return key, value
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ def train(net: nn.Module, train: Examples, facts: Facts, seed: int) -> None:
         augmented = augmentation.epoch(examples, stream("cpu", seed, "augment", epoch), "cpu")
         for index in order.split(search.batch):
             optimizer.param_groups[0]["lr"] = search.optimizer.lr * SCHEDULES[search.optimizer.schedule](step / steps)
-            batch = augmented(train.batch(index, "cpu"), index)
+            batch = augmented(train.batch(index, torch.device("cpu")), index)
             optimizer.zero_grad()
             functional.cross_entropy(net(batch.x), batch.y).backward()
             optimizer.step()

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kept import result_of
+from kept import result_of, setting
 
 from symdsl import spec
 from symdsl.runner.searching import Objective
@@ -91,7 +91,7 @@ def main() -> None:
     parser.add_argument("specs", type=Path, nargs="+", metavar="SPEC")
     parser.add_argument("--seeds", type=int, nargs="+", default=[711])
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
-    parser.add_argument("--set", type=_override, action="append", default=[], metavar="K=V", help="as of `symdsl`")
+    parser.add_argument("--set", type=setting, action="append", default=[], metavar="K=V", help="as of `symdsl`")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, default=Path("runs/starts"))
     options = parser.parse_args()
@@ -106,11 +106,6 @@ def main() -> None:
             print(line(path.stem, way, results), flush=True)
     if {"relaxed", "symmetric"} <= set(options.ways):
         print(f"\n{agreement(found)}")
-
-
-def _override(text: str) -> tuple[str, str]:
-    key, _, value = text.partition("=")
-    return key, value
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from kept import result_of
+from kept import result_of, setting
 
 from symdsl import spec
 from symdsl.analysis.joins import emptied
@@ -85,12 +85,6 @@ def shares(results: Sequence[Mapping[str, Any]]) -> str:
         if len(same[0]["candidates"]) > 1
     ]
     return "; ".join(" ".join(f"{statistics.fmean(values):.0f}" for values in layer) for layer in found)
-
-
-def setting(text: str) -> tuple[str, str]:
-    """A `key=value`."""
-    key, _, value = text.partition("=")
-    return key, value
 
 
 def main() -> None:
