@@ -129,8 +129,8 @@ def test_the_factors_of_the_example_equal_their_definition(depthwise: Network, s
             right[plane] += sum(torch.outer(row, row) for row in rows)
             shares = 12 if sharing == "expand" else 3
             left += sum(g**2 for uses in gradients for g in uses) / (shares * len(x))
-    assert_same(found.right, right)
-    assert_same(found.left, left.detach())
+    assert_same(found.input.blocks(), right)
+    assert_same(found.output.blocks(), left.detach())
 
 
 BROKEN = {

@@ -125,8 +125,8 @@ def test_the_factors_have_the_sizes_that_the_records_say(candidates: str) -> Non
     assert isinstance(found, KroneckerFactors)
     blocks = found.blocks
     for key, tensor in recorded(spec).items():
-        assert blocks[key].left.shape == (tensor.left.blocks, tensor.left.side, tensor.left.side)
-        assert blocks[key].right.shape == (tensor.right.blocks, tensor.right.side, tensor.right.side)
+        assert blocks[key].output.blocks().shape == (tensor.left.blocks, tensor.left.side, tensor.left.side)
+        assert blocks[key].input.blocks().shape == (tensor.right.blocks, tensor.right.side, tensor.right.side)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 def device_name(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Check the name of a device; whether the device exists is checked when it is used."""
-    if value is not None and not re.fullmatch(r"auto|cpu|cuda(:\d+)?", value):
+    if value is None:
+        return None
+    from symdsl.runs.schema import is_device
+
+    if not is_device(value):
         raise click.BadParameter(f"`{value}` must be auto, cpu, cuda or cuda:n", ctx, param)
     return value
 

@@ -122,23 +122,13 @@ class Kronecker:
     input: Factor
 
     @property
-    def left(self) -> Tensor:
-        """Return the output factor G, `[block, side, side]`."""
-        return self.output.blocks()
-
-    @property
-    def right(self) -> Tensor:
-        """Return the input factor A, `[block, side, side]`."""
-        return self.input.blocks()
-
-    @property
     def size(self) -> int:
         """Return the number of rows, which is the number of parameters."""
         return self.output.size * self.input.size
 
     def dense(self) -> Tensor:
         """Return the whole matrix; meant for small ones."""
-        return torch.kron(torch.block_diag(*self.left), torch.block_diag(*self.right))
+        return torch.kron(torch.block_diag(*self.output.blocks()), torch.block_diag(*self.input.blocks()))
 
 
 @attrs.frozen(eq=False, slots=False)

@@ -20,6 +20,3 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "identity": torch.clone,
 }
 """Every activation by the name it has in a spec."""
-
-HOMOGENEOUS = frozenset({"relu", "leaky_relu", "identity"})
-"""Activations with f(c x) = c f(x) for every positive c."""

@@ -10,7 +10,7 @@ import attrs
 import torch
 from torch import Tensor, nn
 
-from symdsl.nn.activations import ACTIVATIONS, HOMOGENEOUS
+from symdsl.nn.activations import ACTIVATIONS
 from symdsl.nn.average import Average, Mean
 from symdsl.nn.relaxed import RelaxedLayer, Use
 
@@ -21,11 +21,6 @@ class Activation(nn.Module):
     def __init__(self, names: Sequence[str]) -> None:
         super().__init__()
         self.names = tuple(names)
-
-    @property
-    def homogeneous(self) -> bool:
-        """Return whether a positive factor on the input is the same factor on the output."""
-        return HOMOGENEOUS.issuperset(self.names)
 
     def forward(self, x: Tensor) -> Tensor:
         """Apply every function, in order."""

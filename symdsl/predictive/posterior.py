@@ -270,7 +270,7 @@ def fit(
                 factors.add_gradients(uses, pulled)
     blocks = factors.ggn().scaled(len(examples) / len(inputs)).blocks
     tensors = {
-        key: TensorPosterior.of(block.right.double(), block.left.double(), precisions[key])
+        key: TensorPosterior.of(block.input.blocks().double(), block.output.blocks().double(), precisions[key])
         for key, block in blocks.items()
     }
     return Posterior(tensors, likelihood, noise)

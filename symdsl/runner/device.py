@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import torch
 
 from symdsl.diagnostics import RunError
+from symdsl.runs.schema import is_device
 
 
 def resolve_device(text: str) -> torch.device:
@@ -16,7 +15,7 @@ def resolve_device(text: str) -> torch.device:
         ValueError: `text` is none of these.
         RunError: the machine has no such GPU. There is never a silent fall back to the CPU.
     """
-    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", text):
+    if not is_device(text):
         raise ValueError(f'`device` (="{text}") must be auto, cpu, cuda or cuda:n')
     if text == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")

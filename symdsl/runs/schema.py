@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -23,6 +24,11 @@ PART_KEYS = {
 }
 LAYER_KEYS = ("name", "chosen", "kept", "candidates")
 CANDIDATE_KEYS = ("kind", "parameters", "precision", "weight_norm_sq", "effective", "normalised", "relative")
+
+
+def is_device(text: str) -> bool:
+    """Return whether a text names a device that a run can be asked for: `auto`, `cpu`, `cuda` or `cuda:n`."""
+    return re.fullmatch(r"auto|cpu|cuda(:\d+)?", text) is not None
 
 
 def check_status(path: Path, info: Mapping[str, Any]) -> None:

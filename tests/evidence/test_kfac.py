@@ -95,7 +95,7 @@ def test_a_factor_of_few_vectors_is_that_of_their_outer_products():
     assert kept.sums is None
     few, whole = (KroneckerFactors({"a": Kronecker(one, factor)}) for factor in (kept, Factor(None, gram(vectors(4)))))
     assert few.sizes == whole.sizes == {"a": 12}
-    assert_same(few.blocks["a"].right, whole.blocks["a"].right)
+    assert_same(few.blocks["a"].input.blocks(), whole.blocks["a"].input.blocks())
     for found, expected in ((few, whole), (few.scaled(3.0), whole.scaled(3.0))):
         at, dense = found.at({"a": 0.7}), expected.at({"a": 0.7})
         assert at.value == pytest.approx(dense.value, rel=1e-9)

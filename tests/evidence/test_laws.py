@@ -76,8 +76,8 @@ def test_splitting_a_batch_never_changes_a_factor(form: str, data: st.DataObject
     whole, split = curvature(net, x, sharing), curvature(net, x, sharing, batch)
     assert whole.blocks.keys() == split.blocks.keys() == net.tensors().keys()
     for key, block in whole.blocks.items():
-        assert_same(split.blocks[key].left, block.left)
-        assert_same(split.blocks[key].right, block.right)
+        assert_same(split.blocks[key].output.blocks(), block.output.blocks())
+        assert_same(split.blocks[key].input.blocks(), block.input.blocks())
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -89,8 +89,8 @@ def test_every_factor_equals_its_definition(form: str, data: st.DataObject, shar
     found = curvature(net, x, sharing).blocks
     for key, (left, right) in dense_factors(Naive(nodes, net.tensors()), x, "classification", sharing).items():
         if not key.endswith(".bias"):
-            assert_same(torch.block_diag(*found[key].left), left)
-            assert_same(torch.block_diag(*found[key].right), right)
+            assert_same(torch.block_diag(*found[key].output.blocks()), left)
+            assert_same(torch.block_diag(*found[key].input.blocks()), right)
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -105,7 +105,7 @@ def test_factors_have_the_sizes_that_the_records_say_and_are_semidefinite(form: 
             for one in layer.candidates:
                 for tensor in one.tensors:
                     block = found[f"{layer.name}.{one.name}.{tensor.name}"]
-                    for factor, size in ((block.left, tensor.left), (block.right, tensor.right)):
+                    for factor, size in ((block.output.blocks(), tensor.left), (block.input.blocks(), tensor.right)):
                         assert factor.shape == (size.blocks, size.side, size.side)
                         assert float(torch.linalg.eigvalsh(factor).min()) >= -1e-12 * float(factor.abs().max())
 

@@ -232,8 +232,8 @@ def test_every_factor_equals_its_definition(name, task, sharing):
     assert found.keys() == net.tensors().keys() == expected.keys() | exact_keys(net)
     for key in expected.keys() - exact_keys(net):
         left, right = expected[key]
-        assert_same(torch.block_diag(*found[key].left), left)
-        assert_same(torch.block_diag(*found[key].right), right)
+        assert_same(torch.block_diag(*found[key].output.blocks()), left)
+        assert_same(torch.block_diag(*found[key].input.blocks()), right)
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -306,8 +306,8 @@ def test_splitting_a_batch_never_changes_a_factor(name, batch, sharing):
     x = images(nodes, 5)
     whole, split = exact(net, x, sharing=sharing), exact(net, x, batch=batch, sharing=sharing)
     for key, block in whole.ggn.blocks.items():
-        assert_same(split.ggn.blocks[key].left, block.left)
-        assert_same(split.ggn.blocks[key].right, block.right)
+        assert_same(split.ggn.blocks[key].output.blocks(), block.output.blocks())
+        assert_same(split.ggn.blocks[key].input.blocks(), block.input.blocks())
     assert split.loss == pytest.approx(whole.loss, rel=1e-12)
 
 
@@ -321,7 +321,10 @@ def test_sampled_columns_converge_to_all_columns(sampled, likelihood, name):
     expected = kfac(net, x, y, likelihood, Exact()).ggn.blocks
     few, many = (kfac(net, x, y, likelihood, sampled(samples)).ggn.blocks for samples in (1, 600))
     errors = {
-        key: [float((one[key].left - exact.left).norm() / exact.left.norm()) for one in (few, many)]
+        key: [
+            float((one[key].output.blocks() - exact.output.blocks()).norm() / exact.output.blocks().norm())
+            for one in (few, many)
+        ]
         for key, exact in expected.items()
     }
     assert max(last for _, last in errors.values()) < 0.2
@@ -409,8 +412,8 @@ def test_the_format_of_some_examples_at_a_time_gives_the_same_factors(name, shar
     whole = exact(net, x, sharing=sharing).ggn.blocks
     monkeypatch.setattr(weight_use, "_NUMBERS", 1)
     for key, block in exact(net, x, sharing=sharing).ggn.blocks.items():
-        assert_same(block.left, whole[key].left)
-        assert_same(block.right, whole[key].right)
+        assert_same(block.output.blocks(), whole[key].output.blocks())
+        assert_same(block.input.blocks(), whole[key].input.blocks())
 
 
 @pytest.mark.parametrize("name", NETWORKS)

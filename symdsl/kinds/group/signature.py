@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import attrs
@@ -35,7 +36,7 @@ def _sizes(site: Site, arguments: Arguments) -> _Sizes:
     group = acting(site, arguments)
     index = site.reads.order // group.order
     return _Sizes(
-        site.reads.channels * index, site.writes.channels * index, group.order, _product(taps_of(site, arguments))
+        site.reads.channels * index, site.writes.channels * index, group.order, math.prod(taps_of(site, arguments))
     )
 
 
@@ -64,19 +65,12 @@ def _pointwise(sizes: _Sizes, kernel: tuple[int, int]) -> tuple[Tensor, ...]:
 
 def _plain(name: str, shape: tuple[int, ...]) -> Tensor:
     """Of a matrix whose rows are the first dimension and that every use multiplies whole."""
-    return Tensor(name, shape, FactorSize(shape[0], 1), FactorSize(_product(shape[1:]), 1))
+    return Tensor(name, shape, FactorSize(shape[0], 1), FactorSize(math.prod(shape[1:]), 1))
 
 
 def _slotted(name: str, shape: tuple[int, ...]) -> Tensor:
     """Of one row with a slot per channel: a use reads one slot and gives one number."""
-    return Tensor(name, shape, FactorSize(1, 1), FactorSize(_product(shape[1:]), shape[0]))
-
-
-def _product(sides: tuple[int, ...]) -> int:
-    total = 1
-    for side in sides:
-        total *= side
-    return total
+    return Tensor(name, shape, FactorSize(1, 1), FactorSize(math.prod(shape[1:]), shape[0]))
 
 
 def _full_cost(sizes: _Sizes) -> int:
