@@ -131,7 +131,7 @@ class Signature:
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
 
     def words(self) -> Iterable[str]:
-        """Return every predefined word that can stand in its arguments."""
+        """Yield every predefined word that can stand in its arguments."""
         for parameter in self.parameters:
             match parameter.type:
                 case Choice(options):

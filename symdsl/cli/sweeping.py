@@ -27,7 +27,7 @@ _OBJECTIVES: dict[str, tuple[Objective | None, ...]] = {"search": (None,), "map"
 
 
 def parts_of(text: str) -> Iterator[str]:
-    """Return what stands between the commas of a text that are in no brackets and no quotes."""
+    """Yield what stands between the commas of a text that are in no brackets and no quotes."""
     depth, quoted, begin = 0, False, 0
     for at, letter in enumerate(text):
         if letter == '"':

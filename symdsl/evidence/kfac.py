@@ -3,8 +3,10 @@
 With the uses of a weight as in `symdsl.evidence.weight_use`, B blocks, and N examples (Martens & Grosse 2015;
 Eschenhagen et al. 2023, eq. 22):
 
-    expand:  H_block ~= G (x) A_block,    A_block = sum_{n, r} a a^T,    G = 1/(N R B) sum_{n, block, r} g g^T
-    reduce:  the same of a_n = sum_r a_r and g_n = sum_r g_r, with one use per example, and A divided by R
+    H_block ~= G (x) A_block
+    expand:  A_block = sum_{n, r} a_nr a_nr^T,       G = 1/(N R B) sum_{n, block, r} g_nr g_nr^T
+    reduce:  A_block = 1/R sum_n a_n a_n^T,          G = 1/(N R B) sum_{n, block} g_n g_n^T,
+             a_n = sum_r a_nr,    g_n = sum_r g_nr
 """
 
 from __future__ import annotations

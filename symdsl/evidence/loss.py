@@ -91,7 +91,7 @@ class Categorical:
         return float(torch.special.entr(counts / len(targets)).sum()) * len(targets)
 
     def columns(self, outputs: Tensor) -> Iterator[Tensor]:
-        """Return one column for each label k: sqrt(p_k) (e_k - p)."""
+        """Yield one column for each label k: sqrt(p_k) (e_k - p)."""
         p = outputs.softmax(1)
         labels = torch.eye(p.shape[1], dtype=p.dtype, device=p.device)
         for k in range(p.shape[1]):
@@ -128,7 +128,7 @@ class Gaussian:
         return 0.5 * float((targets - targets.mean(0)).double().square().sum())
 
     def columns(self, outputs: Tensor) -> Iterator[Tensor]:
-        """Return the unit vectors, one column for each output."""
+        """Yield the unit vectors, one column for each output."""
         for unit in torch.eye(outputs.shape[1], dtype=outputs.dtype, device=outputs.device):
             yield unit.expand_as(outputs)
 
@@ -191,7 +191,7 @@ class MonteCarlo:
     samples: int = attrs.field(validator=_positive)
 
     def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-        """Return columns `[example, output]` for drawn labels, whose outer products sum to Lambda in expectation."""
+        """Yield columns `[example, output]` for drawn labels, whose outer products sum to Lambda in expectation."""
         for _ in range(self.samples):
             yield likelihood.sampled_column(outputs, generator) * self.samples**-0.5
 
@@ -214,7 +214,7 @@ class Rademacher:
     samples: int = attrs.field(validator=_positive)
 
     def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-        """Return columns `[example, output]` with random signs, whose outer products sum to Lambda in expectation."""
+        """Yield columns `[example, output]` with random signs, whose outer products sum to Lambda in expectation."""
         for _ in range(self.samples):
             bits = torch.randint(2, outputs.shape, generator=generator, device=outputs.device)
             signs = (2 * bits - 1).to(outputs.dtype) * self.samples**-0.5

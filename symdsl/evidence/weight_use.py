@@ -90,11 +90,15 @@ class BatchUse:
         return self.use.owner.get_parameter(self.use.tensor).numel()
 
     def inputs(self) -> Iterator[Tensor]:
-        """Return the inputs of the tensor, `[n, block, R, in]`."""
+        """Yield the inputs of the tensor, `[n, block, R, in]`, of some examples at a time."""
         return _in_parts(self._inputs, self.use.copies, self.use.inputs)
 
     def gradients(self, gradients: Tensor) -> Iterator[Tensor]:
-        """Return the gradients in the tensor's output, `[n, block, R, out]`, from those in the recorded output."""
+        """Yield the gradients in the tensor's output, `[n, block, R, out]`, of some examples at a time.
+
+        Args:
+            gradients: those in the recorded output, of all examples.
+        """
         return _in_parts(self._gradients, self.use.copies, self.use.inputs, gradients)
 
     def pairs(self, gradients: Tensor, held: int = 0) -> Iterator[tuple[Tensor, Tensor]]:

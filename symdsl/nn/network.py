@@ -175,7 +175,7 @@ class Network(nn.Module):
             self._left_out = before
 
     def layers(self) -> Iterator[tuple[str, RelaxedLayer]]:
-        """Return the relaxed layers by name, in order."""
+        """Yield the relaxed layers by name, in order."""
         for name, stage in self.stages.items():
             if isinstance(stage, RelaxedLayer):
                 yield name, stage

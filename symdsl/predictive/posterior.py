@@ -290,7 +290,7 @@ def fit_last_layer(
 
 
 def last_layer(net: Network) -> Iterator[str]:
-    """Return the keys of the parameter tensors of the last layer that is in use."""
+    """Yield the keys of the parameter tensors of the last layer that is in use."""
     name, layer = [(name, stage) for name, stage in net.active() if isinstance(stage, RelaxedLayer)][-1]
     for path_name, path in layer.active():
         yield from (f"{name}.{path_name}.{tensor}" for tensor, _ in path.named_parameters())

@@ -164,7 +164,7 @@ class SeveralFolder(ABC, Generic[Kept]):
         return one.noted(run.present_status, run.read_info().get("reason"))
 
     def results(self) -> Iterator[tuple[Kept, Mapping[str, Any] | None]]:
-        """Return every run in its present state, with the content of `result.json` where it is finished.
+        """Yield every run in its present state, with the content of `result.json` where it is finished.
 
         Raises:
             RunError: a file of a run is damaged.

@@ -13,7 +13,7 @@ from symdsl.nn import Path, Recorder, Sides, circular_conv, normal_parameter, pa
 
 
 class Conv(Path):
-    """y[c', t] = sum_{c, s} x[c, t + s] w[c', c, s], circular.
+    """A circular convolution: y[c', t] = sum_{c, s} x[c, t + s] w[c', c, s].
 
     Args:
         in_planes: planes of the input.

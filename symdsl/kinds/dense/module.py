@@ -24,7 +24,7 @@ FEW_POSITIONS = 16
 
 
 class FullyConnected(Path):
-    """y[c', y] = sum_{c, x} x[c, x] w[c', y, c, x].
+    """A dense layer: y[c', y] = sum_{c, x} x[c, x] w[c', y, c, x].
 
     Args:
         in_shape: planes, rows, columns of the input.
@@ -59,7 +59,7 @@ class FullyConnected(Path):
 
 
 class FactoredFullyConnected(Path):
-    """z[c', c] = sum_x x[c, x] w2[c', c, x];  y[c', y] = sum_c z[c', c] w1[c', c, y].
+    """A factored dense layer: z[c', c] = sum_x x[c, x] w2[c', c, x];  y[c', y] = sum_c z[c', c] w1[c', c, y].
 
     On few positions the weight is multiplied out instead, so that no z is held, unless it is to be recorded.
 

@@ -12,7 +12,7 @@ from symdsl.nn import Path, Recorder
 
 
 class RandomFeatures(Path):
-    """y[k] = sqrt(2 / K) cos(sum_i w[k, i] x[i] + phase[k]), for K numbers of the output, with w and phase fixed.
+    """Fixed random Fourier features: y[k] = sqrt(2 / K) cos(sum_i w[k, i] x[i] + phase[k]), for K numbers written.
 
     With frequencies w from N(0, 1 / (lengthscale^2 I)), for I numbers of the input, and phases even in [0, 2 pi), the
     product of the features of two inputs is exp(-d^2 / (2 lengthscale^2)) in the mean, d^2 the mean square of their

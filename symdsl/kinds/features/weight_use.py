@@ -7,5 +7,5 @@ from symdsl.nn import Path
 
 
 def none(path: Path) -> dict[str, WeightUse]:
-    """Return nothing."""
+    """Return an empty table: no tensor of the path is learned."""
     return {}

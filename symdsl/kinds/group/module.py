@@ -93,7 +93,7 @@ class GroupPath(Path):
 
 
 class GroupConv(GroupPath):
-    """y[c', g, t] = sum_{c, h, s} x[c, h, t + s] w[c', c, g^-1 h, g^-1 s], circular.
+    """A circular group convolution: y[c', g, t] = sum_{c, h, s} x[c, h, t + s] w[c', c, g^-1 h, g^-1 s].
 
     The filter moves with the output's group element and the group index is permuted, so the whole group acts, and
     translations with it (Cohen & Welling 2016, eq. 11).
@@ -141,7 +141,7 @@ class GroupConv(GroupPath):
 
 
 class PointwiseGroupConv(GroupPath):
-    """y[c', g, t] = sum_{c, s} x[c, g, t + s] w[c', c, g^-1 s], circular: GCONV that never mixes group elements.
+    """A circular convolution within every group element: y[c', g, t] = sum_{c, s} x[c, g, t + s] w[c', c, g^-1 s].
 
     Arguments as for `GroupConv`; source: Layer-wise Equivariances (2023), appendix F.3.
     """

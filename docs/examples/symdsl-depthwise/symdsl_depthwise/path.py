@@ -9,7 +9,7 @@ from symdsl.nn import Path, circular_conv, normal_parameter, pair
 
 
 class Depthwise(Path):
-    """y[c, t] = sum_s x[c, t + s] w[c, s], circular."""
+    """A circular convolution of every plane by itself: y[c, t] = sum_s x[c, t + s] w[c, s]."""
 
     samples: ClassVar[bool] = True
     linear_in: ClassVar[tuple[str, ...]] = ("w",)
