@@ -10,7 +10,7 @@ from symdsl import runner
 from symdsl.diagnostics import RunError
 from symdsl.progress import Callback
 from symdsl.runner import loggers
-from symdsl.runner.loggers import LOGGERS, CsvLogger, TensorBoardLogger, flat
+from symdsl.runner.loggers import CsvLogger, TensorBoardLogger, flat
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # what its packages say is not about us
@@ -124,7 +124,3 @@ def test_a_package_that_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(loggers, "find_spec", lambda name: None)
     with pytest.raises(RunError, match=r"needs `tensorboard`: run `pip install 'symdsl\[tensorboard\]'`"):
         TensorBoardLogger()
-
-
-def test_every_logger_is_a_callback():
-    assert all(isinstance(make(), Callback) for make in LOGGERS.values())

@@ -144,17 +144,21 @@ def test_ranges_that_are_fixed_or_settled_stay() -> None:
 # ---------------------------------------------------------------- training
 
 
-def test_training_takes_ranges_on_either_side() -> None:
+@pytest.mark.parametrize(("fixed", "angles", "scales"), [(False, {32, 68}, {0.1, 0.5}), (True, {50}, {0.3})])
+def test_training_takes_ranges_on_either_side(fixed: bool, angles: set[int], scales: set[float]) -> None:
     net, x, _ = small_network()
     net.train()
+    average = net.average("average-1")
+    average.fixed = fixed
     generator = torch.Generator().manual_seed(0)
-    plain = net.average("average-1")
-    angles = set()
+    found_angles, found_scales = set(), set()
     for _ in range(20):
         net.draw_from(generator, 0.1)
-        matrices = plain.matrices(6, 6)
-        angles.add(round(float(torch.linalg.det(matrices[:, :, :2]).log().abs().max()), 3))
-    assert len(angles) > 2
+        average._drawn = torch.eye(4, 2)  # at the end of either range, so that nothing else is random
+        turned, scaled, *_ = average.matrices(6, 6)
+        found_angles.add(round(abs(math.degrees(math.atan2(turned[1, 0], turned[0, 0])))))
+        found_scales.add(round(abs(math.log(scaled[0, 0])), 9))
+    assert (found_angles, found_scales) == (angles, scales)
     net.eval()
     assert_same(net(x), net(x), 1e-14)
 

@@ -2,11 +2,13 @@
 
 import html
 import json
+import math
 import re
 
 import pytest
 
 from symdsl import runner
+from symdsl.evidence import Laplace
 from symdsl.progress import Callback
 from symdsl.runner.structure import LEAST_PRECISION
 from symdsl.spec import parse
@@ -44,9 +46,20 @@ def timeless(folder):
 
 
 @pytest.fixture(scope="module")
-def whole(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("whole") / "run"
-    return runner.search(parse(SPEC, source="sparse.sym"), device="cpu", out=folder)
+def searched(tmp_path_factory):
+    """A finished search, and the effective number of every tensor in the Laplace approximation that it reports."""
+    folder, found = tmp_path_factory.mktemp("whole") / "run", []
+    effective_parameters = Laplace.effective_parameters
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            Laplace, "effective_parameters", lambda self: found.append(effective_parameters(self)) or found[-1]
+        )
+        return runner.search(parse(SPEC, source="sparse.sym"), device="cpu", out=folder), found[-1]
+
+
+@pytest.fixture(scope="module")
+def whole(searched):
+    return searched[0]
 
 
 def test_a_search_over_sparse_kinds_is_drawn(whole):
@@ -64,11 +77,29 @@ def test_values_keep_their_prior_and_the_others_are_learned(whole):
     assert sum(value > LEAST_PRECISION for value in others) > 1
 
 
-def test_all_tensors_count_towards_a_candidates_effective_parameters(whole):
-    last = json.loads((whole.folder / "metrics.jsonl").read_text().splitlines()[-1])["effective"]
-    for key in ("l2.S-CONV.u", "l2.S-CONV.omega", "l2.S-CONV.anchors", "l2.S-FC.omega1", "l2.S-FC.anchors2"):
-        assert last[key] > 0
-    assert whole["layers"][1]["candidates"][1]["effective"] > 0
+TENSORS = {
+    "S-FC": ("u1", "u2", "omega1", "omega2", "anchors1", "anchors2"),
+    "S-CONV": ("u", "omega", "anchors"),
+}
+
+
+def sums(effective):
+    """The effective number of each candidate of `l2`."""
+    return {kind: math.fsum(effective[f"l2.{kind}.{name}"] for name in names) for kind, names in TENSORS.items()}
+
+
+def test_all_tensors_count_towards_a_candidates_effective_parameters(searched):
+    whole, effective = searched
+    expected = sums(effective)
+    found = {one["kind"]: one["effective"] for one in whole["layers"][1]["candidates"]}
+    assert found == pytest.approx(expected, rel=1e-9)
+
+
+def test_all_tensors_count_towards_a_candidates_share(whole):
+    last = json.loads((whole.folder / "metrics.jsonl").read_text().splitlines()[-1])
+    found = sums(last["effective"])
+    shares = {kind: one / sum(found.values()) for kind, one in found.items()}
+    assert last["shares"]["l2"] == pytest.approx(shares, rel=1e-9)
 
 
 def test_an_interrupted_search_ends_like_an_uninterrupted_one(whole, tmp_path):

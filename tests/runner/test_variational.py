@@ -161,13 +161,27 @@ def test_layers_before_the_last_are_trained_under_their_priors():
 
 
 @pytest.mark.parametrize("text", [TURNED, LEARNED], ids=["features", "learned"])
-def test_a_search_writes_the_bound_down_and_every_command_reads_it(text, tmp_path):
-    folder = tmp_path / "run"
+def test_a_search_writes_the_bound_down_and_every_command_reads_it(text, tmp_path, monkeypatch):
+    folder, epoch, final = tmp_path / "run", Variational.train_epoch, Variational.final
+    divergences, bounds = [], []
+
+    def train_epoch(self):
+        trained = epoch(self)
+        divergences.append(self.posterior.divergence())
+        return trained
+
+    monkeypatch.setattr(Variational, "train_epoch", train_epoch)
+    monkeypatch.setattr(Variational, "final", lambda self: bounds.append(final(self)) or bounds[-1])
     found = runner.search(turned(text), device="cpu", out=folder)
     assert found["objective"] == "elbo"
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert all(line["neg_log_evidence_per_example"] > line["nll"] for line in lines)
-    assert found["neg_log_evidence_per_example"] > found["train"]["nll"]
+    assert min(divergences) > 1
+    for line, divergence in zip(lines, divergences, strict=True):
+        assert line["neg_log_evidence_per_example"] == pytest.approx(line["nll"] + divergence / 200)
+    (bound,) = bounds
+    assert bound.divergence == pytest.approx(divergences[-1])
+    expected = (bound.divergence - bound.log_likelihood) / 200
+    assert found["neg_log_evidence_per_example"] == pytest.approx(expected)
     assert found["averages"][0]["ranges"]["rotation"] != 20
     out = found["layers"][-1]["candidates"][0]
     assert 0 < out["effective"] < out["parameters"]
