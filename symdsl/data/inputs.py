@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from symdsl.analysis.facts import Data, Step
-from symdsl.analysis.images import SUFFIXES, opened
+from symdsl.analysis.images import SUFFIXES, header_of, opened
 from symdsl.catalog.data import BadDataError
 from symdsl.data.arrays import UNREADABLE
 from symdsl.data.preprocessing import Preprocessing
@@ -25,7 +25,9 @@ from symdsl.diagnostics import RunError
 DRAWN = frozenset({"rotate", "translate", "scale", "quadrants", "subset", "augment"})
 """Transforms that make a task of data by drawing at random: a new input is taken as it is."""
 
-_MODES = {1: "L", 3: "RGB"}
+_MODES = {1: ("grey", "L"), 3: ("rgb", "RGB")}
+"""What an image is taken as for a number of channels, in the words of the language and in those of Pillow."""
+
 _ARRAYS = ("x", "x_test")
 
 
@@ -57,16 +59,18 @@ class Preparation:
         of_images = [one for one in enumerate(self.data.transforms) if dict(one[1].arguments).get("what") != "targets"]
         return [(one, place >= first and one.name not in DRAWN) for place, one in of_images]
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor | NDArray[Any]) -> Tensor:
         """Images as the network reads them.
 
         Args:
-            x: `[n, channel, row, column]`, as the source of the data gives them: 8 bits are in [0, 1].
+            x: `[n, channel, row, column]`, as the source of the data gives them: 8 bits are in [0, 1], or uint8.
 
         Raises:
             RunError: they come out in another shape than the network reads.
         """
-        some, given = (Examples(part.float(), torch.zeros(len(part))) for part in (x[:1], x))
+        x = torch.as_tensor(x)
+        x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
+        some, given = (Examples(part, torch.zeros(len(part))) for part in (x[:1], x))
         dataset = Dataset(some, given, "regression", preprocessing=self.found)
         try:
             for step in self.steps:
@@ -76,7 +80,8 @@ class Preparation:
         wanted = self.data.channels, self.data.height, self.data.width
         if tuple(dataset.test.x.shape[1:]) != wanted:
             came, read = ("x".join(map(str, shape)) for shape in (x.shape[1:], wanted))
-            raise RunError(f"it is {came}, but the network reads {read}: resize it")
+            way_out = ": resize it" if dataset.test.x.shape[1] == self.data.channels else ""
+            raise RunError(f"it is {came}, but the network reads {read}{way_out}")
         return dataset.test.x
 
 
@@ -115,12 +120,16 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _image(path: Path, channels: int) -> Tensor:
-    if path.suffix.lower() not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES and path.exists():
         raise RunError("an input is a PNG or JPEG file, a folder of them, or an .npz file")
     if channels not in _MODES:
         raise RunError(f"the network reads {channels} channels, which an image does not have: give an .npz file")
+    if not path.exists():
+        raise RunError("cannot be read: No such file or directory")
+    colour, mode = _MODES[channels]
     with opened(str(path)) as image:
-        values = np.array(image.convert(_MODES[channels]))
+        header_of(image, str(path), colour)
+        values = np.array(image.convert(mode))
     return torch.from_numpy(values).reshape(1, *values.shape[:2], -1).permute(0, 3, 1, 2).float() / 255
 
 
@@ -147,7 +156,8 @@ def _archive(path: Path) -> NpzFile:
 
 def _images(values: NDArray[Any]) -> Tensor:
     if values.ndim not in (3, 4) or 0 in values.shape:
-        raise RunError(f"has the shape {values.shape}, expected [n, c, h, w] or [n, h, w]")
+        what = "is empty" if 0 in values.shape else "has another number of axes"
+        raise RunError(f"has the shape {values.shape}, which {what}: expected [n, c, h, w] or [n, h, w]")
     if values.dtype != np.uint8 and not np.issubdtype(values.dtype, np.floating):
         raise RunError(f"holds {values.dtype}, expected floats or uint8")
     x = torch.from_numpy(values.astype(np.float32))

@@ -130,7 +130,8 @@ class _Layout:
 
     def _gap(self, line: int) -> None:
         """Keep one blank line where the source has some."""
-        if self.reached is not None and line > self.reached + 1 and not self.lines[-1].endswith("{"):
+        skipped = [] if self.reached is None else self.source[self.reached : line - 1]
+        if not all(map(str.strip, skipped)) and not self.lines[-1].endswith("{"):
             self.lines.append("")
         self.reached = line
 

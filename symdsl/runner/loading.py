@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from symdsl.data.inputs import Preparation
@@ -61,7 +63,7 @@ class Run:
         """Return the names of the classes or targets, in the order of the outputs, or their numbers without names."""
         return self.model.preprocessing.classes or tuple(map(str, range(self.model.data.classes)))
 
-    def predict(self, x: Tensor, calibrated: bool = True) -> Predicted:
+    def predict(self, x: Tensor | NDArray[Any], calibrated: bool = True) -> Predicted:
         """Return what the run predicts for some inputs.
 
         Args:
@@ -76,6 +78,7 @@ class Run:
         Raises:
             RunError: `x` is not of the network's shape, or the posterior's file is missing or damaged.
         """
+        x = torch.as_tensor(x, dtype=torch.float32)
         wanted = (self.model.data.channels, self.model.data.height, self.model.data.width)
         if x.ndim != 4 or tuple(x.shape[1:]) != wanted:
             raise RunError(f"`x` is of shape {tuple(x.shape)}, expected (n, {', '.join(map(str, wanted))})")

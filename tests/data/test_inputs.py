@@ -81,6 +81,7 @@ def refusals(tmp_path: Path) -> dict[str, tuple[Path, str]]:
     with (tmp_path / "single.npz").open("wb") as file:
         np.save(file, np.zeros((2, 6, 6)))
     (tmp_path / "empty").mkdir()
+    Image.fromarray(pixels(7, 7).astype(np.uint16) * 257).save(tmp_path / "deep.png")
     (tmp_path / "notes.txt").write_text("nothing")
     np.savez(tmp_path / "two.npz", a=np.zeros(2), b=np.zeros(2))
     np.savez(tmp_path / "flat.npz", x=np.zeros((2, 8)))
@@ -95,6 +96,8 @@ def refusals(tmp_path: Path) -> dict[str, tuple[Path, str]]:
         "empty": (tmp_path / "empty", "holds no PNG or JPEG file"),
         "notes": (tmp_path / "notes.txt", "an input is a PNG or JPEG file"),
         "missing": (tmp_path / "missing.png", "No such file"),
+        "missing folder": (tmp_path / "scans", "No such file"),
+        "deep.png": (tmp_path / "deep.png", "is of mode I;16, neither grey nor RGB with 8 bits$"),
         "missing arrays": (tmp_path / "missing.npz", "No such file"),
         "two": (tmp_path / "two.npz", "holds `a`, `b`, of which none is called `x`"),
         "flat": (tmp_path / "flat.npz", r"has the shape \(2, 8\)"),
@@ -108,7 +111,7 @@ def refusals(tmp_path: Path) -> dict[str, tuple[Path, str]]:
     "which",
     [
         *("small.png", "broken.png", "broken.npz", "empty", "notes", "missing", "missing arrays", "two", "flat"),
-        *("whole", "nan", "object", "single"),
+        *("whole", "nan", "object", "single", "missing folder", "deep.png"),
     ],
 )
 def test_what_cannot_be_used_is_named(which: str, tmp_path: Path) -> None:
@@ -123,6 +126,16 @@ def test_an_input_of_another_shape_is_refused(tmp_path: Path) -> None:
     prepare, _ = preparation("|> crop(3) |> quadrants", tmp_path)
     with pytest.raises(RunError, match="it is 1x7x7, but the network reads 1x6x6: resize it"):
         prepare(torch.zeros(2, 1, 7, 7))
+    with pytest.raises(RunError, match=r"it is 3x7x7, but the network reads 1x6x6$"):
+        prepare(torch.zeros(2, 3, 7, 7))
+
+
+def test_bytes_and_arrays_are_prepared_like_their_values(tmp_path: Path) -> None:
+    prepare, _ = preparation("|> crop(6)", tmp_path)
+    values = np.random.default_rng(0).integers(0, 256, (2, 1, 7, 7), np.uint8)
+    expected = prepare(torch.from_numpy(values).float() / 255)
+    assert_same(prepare(torch.from_numpy(values)), expected, 1e-6)
+    assert_same(prepare(values), expected, 1e-6)
 
 
 def test_images_have_no_other_number_of_channels(tmp_path: Path) -> None:

@@ -173,6 +173,11 @@ def test_a_comment_inside_a_part_moves_out_of_it() -> None:
     assert format_text("let a // inside\n = 1") == "// inside\nlet a = 1\n"
 
 
+def test_a_part_between_two_comments_leaves_no_blank_line() -> None:
+    messy = "network n {\nlayer a: CONV(3) -> 2 stride // one\n2\n|> // two\nrelu }"
+    assert "    // one\n    // two\n" in format_text(messy)
+
+
 def test_an_empty_text_stays_empty() -> None:
     assert format_text("") == ""
 
