@@ -90,7 +90,7 @@ def columns(net: Network, train: Examples, fisher: Fisher, batch: int = 256) -> 
     for x in train.x.split(batch):
         with torch.no_grad():
             outputs = net(x)
-        for column in fisher.columns(likelihood_of(train.y), outputs, generator):
+        for column in fisher.loss_hessian_sqrt(likelihood_of(train.y), outputs, generator):
             yield x, column
 
 

@@ -115,7 +115,7 @@ def test_the_factors_of_the_example_equal_their_definition(depthwise: Network, s
         uses: dict[str, object] = {}
         outputs = depthwise(image[None], uses)
         aligned, output = uses["l1.D.w"].inputs[0], uses["l1.D.w"].output  # type: ignore[attr-defined]
-        columns = list(Categorical().columns(outputs.detach()))
+        columns = list(Categorical().loss_hessian_sqrt(outputs.detach()))
         pulled = [torch.autograd.grad(outputs, output, column, retain_graph=True)[0][0] for column in columns]
         for plane in range(3):
             rows = [

@@ -151,7 +151,7 @@ def estimate(
             with torch.no_grad():
                 accumulator.add_inputs(uses)
             written = {id(use.output): use.output for use in recorded.values()}
-            for column in fisher.columns(likelihood, everywhere, generator):
+            for column in fisher.loss_hessian_sqrt(likelihood, everywhere, generator):
                 pulled = torch.autograd.grad(outputs, list(written.values()), column[own], retain_graph=True)
                 by_output = dict(zip(written, pulled, strict=True))
                 with torch.no_grad():

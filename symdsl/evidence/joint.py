@@ -172,12 +172,12 @@ class JointSketch(GGN):
         found = torch.zeros_like(stated)
         for _ in range(_MOST_ROUNDS):
             gamma = found
-            inverse = 1 / (stated * sketch.folds(gamma) * sketch.fold(gamma))
+            inverse = 1 / (stated * sketch.tensor_compression(gamma) * sketch.gradient_compression(gamma))
             factor = self._cholesky(inverse)
             found = torch.einsum("kij,ij->k", self._grams, torch.cholesky_inverse(factor)) * inverse
             if sketch.whole or float((found - gamma).abs().max()) <= _TOLERANCE * float(found.max()):
                 break
-        value = 2 * float(factor.diagonal().log().sum()) + sketch.folded(gamma)
+        value = 2 * float(factor.diagonal().log().sum()) + sketch.log_det_correction(gamma)
         value += math.fsum(size * math.log(precisions[key]) for key, size in self.numbers.items())
         return LogDet(value, dict(zip(self.parts, found.tolist(), strict=True)))
 
@@ -226,19 +226,19 @@ class _Dimensions:
         """Whether nothing was sketched."""
         return self.width >= self.gradients and bool((self.widths >= self.numbers).all())
 
-    def folds(self, gamma: Tensor) -> Tensor:
-        """s of every tensor."""
+    def tensor_compression(self, gamma: Tensor) -> Tensor:
+        """Return s of every tensor; see `JointSketch`."""
         left = (1 - gamma / self.widths).clamp(min=_LEFT_OVER) / (1 - gamma / self.numbers)
         return left.where(self.widths < self.numbers, 1.0)
 
-    def fold(self, gamma: Tensor) -> float:
-        """t."""
+    def gradient_compression(self, gamma: Tensor) -> float:
+        """Return t, of the gradients; see `JointSketch`."""
         number = float(gamma.sum())
         left = max(1 - number / self.width, _LEFT_OVER)
         return left / (1 - number / self.gradients) if self.width < self.gradients else 1.0
 
-    def folded(self, gamma: Tensor) -> float:
-        """What the log determinant lacks."""
+    def log_det_correction(self, gamma: Tensor) -> float:
+        """Return what the log determinant of the sketch lacks; see `JointSketch`."""
         lacks = _lost(gamma, self.widths) - _lost(gamma, self.numbers)
         number = gamma.sum()
         across = _lost(number, number.new_tensor(self.width)) - _lost(number, number.new_tensor(self.gradients))

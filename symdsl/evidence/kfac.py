@@ -40,74 +40,74 @@ class Factor:
     """A positive semi-definite block-diagonal matrix.
 
     While a block is a sum of fewer outer products than its side, it is kept as their vectors: a dense kind sees few
-    examples for the size of its map, and the eigenvalues of `rows rows^T` are those of `rows^T rows` but for zeros.
+    examples for the size of its map, and the eigenvalues of `V V^T` are those of `V^T V` but for zeros.
 
     Attributes:
-        rows: `[block, row, side]`, whose outer products are to be summed; None where the sums are kept.
+        vectors: `[block, vector, side]`, whose outer products are to be summed; None where the sums are kept.
         sums: `[block, side, side]`; None where the vectors are kept.
     """
 
-    rows: Tensor | None
+    vectors: Tensor | None
     sums: Tensor | None
 
     @classmethod
-    def of(cls, rows: Tensor) -> Self:
-        """Return the sums over rows of `a a^T`, of vectors `[block, row, side]`."""
-        return cls(rows, None) if rows.shape[1] < rows.shape[2] else cls(None, gram(rows))
+    def of(cls, vectors: Tensor) -> Self:
+        """Return the sums of the outer products of vectors `[block, vector, side]`."""
+        return cls(vectors, None) if vectors.shape[1] < vectors.shape[2] else cls(None, gram(vectors))
 
     @property
     def size(self) -> int:
         """Return the number of rows of the whole matrix."""
-        kept = self.sums if self.rows is None else self.rows
+        kept = self.sums if self.vectors is None else self.vectors
         assert kept is not None, "one of both is kept"
         return kept.shape[0] * kept.shape[2]
 
     def blocks(self) -> Tensor:
         """Return the matrices on the diagonal, `[block, side, side]`."""
-        if self.rows is not None:
-            return gram(self.rows)
+        if self.vectors is not None:
+            return gram(self.vectors)
         assert self.sums is not None, "one of both is kept"
         return self.sums
 
     def __add__(self, other: Factor) -> Factor:
         """Return the sum of two matrices of the same blocks."""
-        if self.rows is not None and other.rows is not None:
-            return Factor.of(torch.cat((self.rows, other.rows), 1))
+        if self.vectors is not None and other.vectors is not None:
+            return Factor.of(torch.cat((self.vectors, other.vectors), 1))
         return Factor(None, self.blocks() + other.blocks())
 
     def scaled(self, by: float) -> Factor:
         """Return the matrix times a positive number."""
-        if self.rows is not None:
-            return Factor(self.rows * by**0.5, None)
+        if self.vectors is not None:
+            return Factor(self.vectors * by**0.5, None)
         return Factor(None, self.blocks() * by)
 
     @property
-    def vectors(self) -> int:
+    def count(self) -> int:
         """Return how many vectors of each block are kept, or the side of a block where sums are kept."""
-        kept = self.sums if self.rows is None else self.rows
+        kept = self.sums if self.vectors is None else self.vectors
         assert kept is not None, "one of both is kept"
         return kept.shape[1]
 
     @property
     def cost(self) -> float:
         """Return the relative cost of computing the eigenvalues, on one scale for all factors."""
-        kept = self.sums if self.rows is None else self.rows
+        kept = self.sums if self.vectors is None else self.vectors
         assert kept is not None, "one of both is kept"
         return float(len(kept)) * float(kept.shape[1]) ** 3
 
-    def over_ranks(self, vectors: Sequence[int]) -> Factor:
-        """Return the sum of the factors of all ranks, of which `vectors` says how many vectors each has."""
-        if self.rows is not None and sum(vectors) < self.rows.shape[2]:
-            return Factor(ranks.gathered_examples(self.rows.transpose(0, 1), vectors).transpose(0, 1), None)
+    def over_ranks(self, counts: Sequence[int]) -> Factor:
+        """Return the sum of the factors of all ranks, of which `counts` says how many vectors each has."""
+        if self.vectors is not None and sum(counts) < self.vectors.shape[2]:
+            return Factor(ranks.gathered_examples(self.vectors.transpose(0, 1), counts).transpose(0, 1), None)
         sums = self.blocks().contiguous()
         ranks.add_up([sums])
         return Factor(None, sums)
 
     def eigenvalues(self, name: str) -> Tensor:
         """Return the positive eigenvalues and some of the zeros, float64 `[number]`; see `symmetric_eigenvalues`."""
-        if self.rows is None:
+        if self.vectors is None:
             return symmetric_eigenvalues(self.blocks(), name)
-        vectors = self.rows.double() if self.rows.shape[1] <= CHEAP_SIDE else self.rows
+        vectors = self.vectors.double() if self.vectors.shape[1] <= CHEAP_SIDE else self.vectors
         return symmetric_eigenvalues(gram(vectors.mT), name)
 
 
@@ -256,7 +256,7 @@ def _add(totals: dict[str, Factor], key: str, term: Factor) -> None:
 
 def _over_ranks(totals: Mapping[str, Factor]) -> dict[str, Factor]:
     """The sums of the factors of all ranks, by key."""
-    everywhere = ranks.gathered({key: one.vectors for key, one in totals.items()})
+    everywhere = ranks.gathered({key: one.count for key, one in totals.items()})
     return {key: one.over_ranks([there[key] for there in everywhere]) for key, one in totals.items()}
 
 

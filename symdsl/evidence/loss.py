@@ -50,8 +50,8 @@ class Likelihood(Protocol):
         """Return the least `loss` of outputs that are the same for every example, summed over all of `targets`."""
         ...
 
-    def columns(self, outputs: Tensor) -> Iterator[Tensor]:
-        """Return columns `[example, output]` whose outer products sum to Lambda, the Hessian of `loss` in outputs."""
+    def loss_hessian_sqrt(self, outputs: Tensor) -> Iterator[Tensor]:
+        """Yield columns `[example, output]` whose outer products sum to Lambda, the Hessian of `loss` in outputs."""
         ...
 
     def sampled_column(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
@@ -90,7 +90,7 @@ class Categorical:
         counts = targets.bincount().double()
         return float(torch.special.entr(counts / len(targets)).sum()) * len(targets)
 
-    def columns(self, outputs: Tensor) -> Iterator[Tensor]:
+    def loss_hessian_sqrt(self, outputs: Tensor) -> Iterator[Tensor]:
         """Yield one column for each label k: sqrt(p_k) (e_k - p)."""
         p = outputs.softmax(1)
         labels = torch.eye(p.shape[1], dtype=p.dtype, device=p.device)
@@ -127,7 +127,7 @@ class Gaussian:
         """Return half the squared distance of the targets from their mean, summed over examples and outputs."""
         return 0.5 * float((targets - targets.mean(0)).double().square().sum())
 
-    def columns(self, outputs: Tensor) -> Iterator[Tensor]:
+    def loss_hessian_sqrt(self, outputs: Tensor) -> Iterator[Tensor]:
         """Yield the unit vectors, one column for each output."""
         for unit in torch.eye(outputs.shape[1], dtype=outputs.dtype, device=outputs.device):
             yield unit.expand_as(outputs)
@@ -153,8 +153,10 @@ def likelihood_of(targets: Tensor) -> Likelihood:
 class Fisher(Protocol):
     """A choice of the columns of a square root of Lambda to propagate back."""
 
-    def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-        """Return columns `[example, output]` whose outer products sum (in expectation) to Lambda."""
+    def loss_hessian_sqrt(
+        self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator
+    ) -> Iterator[Tensor]:
+        """Yield columns `[example, output]` whose outer products sum (in expectation) to Lambda."""
         ...
 
     def number(self, outputs: int) -> int:
@@ -166,9 +168,11 @@ class Fisher(Protocol):
 class Exact:
     """The choice of all columns of a square root of Lambda: one backward pass per output."""
 
-    def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
-        """Return all columns `[example, output]`, whose outer products sum to Lambda."""
-        return likelihood.columns(outputs)
+    def loss_hessian_sqrt(
+        self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator
+    ) -> Iterator[Tensor]:
+        """Yield all columns `[example, output]`, whose outer products sum to Lambda."""
+        return likelihood.loss_hessian_sqrt(outputs)
 
     def number(self, outputs: int) -> int:
         """Return the number of columns, which is the number of outputs."""
@@ -190,7 +194,9 @@ class MonteCarlo:
 
     samples: int = attrs.field(validator=_positive)
 
-    def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
+    def loss_hessian_sqrt(
+        self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator
+    ) -> Iterator[Tensor]:
         """Yield columns `[example, output]` for drawn labels, whose outer products sum to Lambda in expectation."""
         for _ in range(self.samples):
             yield likelihood.sampled_column(outputs, generator) * self.samples**-0.5
@@ -213,12 +219,14 @@ class Rademacher:
 
     samples: int = attrs.field(validator=_positive)
 
-    def columns(self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator) -> Iterator[Tensor]:
+    def loss_hessian_sqrt(
+        self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator
+    ) -> Iterator[Tensor]:
         """Yield columns `[example, output]` with random signs, whose outer products sum to Lambda in expectation."""
         for _ in range(self.samples):
             bits = torch.randint(2, outputs.shape, generator=generator, device=outputs.device)
             signs = (2 * bits - 1).to(outputs.dtype) * self.samples**-0.5
-            columns = zip(signs.T, likelihood.columns(outputs), strict=True)
+            columns = zip(signs.T, likelihood.loss_hessian_sqrt(outputs), strict=True)
             yield sum((sign.unsqueeze(1) * column for sign, column in columns), torch.zeros_like(outputs))
 
     def number(self, outputs: int) -> int:

@@ -264,7 +264,7 @@ def fit(
         outputs, uses = _recorded(net, part, precisions)
         with torch.no_grad():
             factors.add_inputs(uses)
-        for column in likelihood.columns(outputs.detach()):
+        for column in likelihood.loss_hessian_sqrt(outputs.detach()):
             pulled = _pulled(outputs, column, uses)
             with torch.no_grad():
                 factors.add_gradients(uses, pulled)
@@ -365,7 +365,7 @@ def _without_itself(
     """Mean and covariance of each example's outputs in a posterior without it."""
     leaf = mean.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(likelihood.loss(leaf, targets) / noise, leaf)
-    columns = torch.stack(list(likelihood.columns(mean)), 2)
+    columns = torch.stack(list(likelihood.loss_hessian_sqrt(mean)), 2)
     hessian = columns @ columns.mT / noise
     unit = torch.eye(mean.shape[1], dtype=mean.dtype, device=mean.device)
     wider = covariance @ torch.linalg.inv(unit - hessian @ covariance)

@@ -107,4 +107,4 @@ def test_the_sum_of_two_factors_is_that_of_all_their_vectors(counts):
     first, second = (vectors(count, seed) for seed, count in enumerate(counts))
     total = Factor.of(first) + Factor.of(second)
     assert_same(total.blocks(), gram(torch.cat((first, second), 1)))
-    assert (total.rows is None) == (sum(counts) >= 6)
+    assert (total.vectors is None) == (sum(counts) >= 6)

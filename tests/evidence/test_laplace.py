@@ -201,7 +201,7 @@ def test_the_evidence_of_all_tensors_together_is_the_formula_with_the_dense_matr
     expected = -torch.nn.functional.cross_entropy(net(data.x).detach(), data.y, reduction="sum").double()
     tensors = net.tensors()
     names = {id(parameter): name for name, parameter in net.named_parameters()}
-    columns = list(Categorical().columns(net(data.x).detach()))
+    columns = list(Categorical().loss_hessian_sqrt(net(data.x).detach()))
     parts = []
     for key, tensor in tensors.items():
         gradients = torch.cat([rows(net, names[id(tensor)], data.x, column) for column in columns])

@@ -360,14 +360,14 @@ def test_more_samples_than_none_are_demanded(sampled):
 def sampled_norms(fisher, logits):
     """Squared norms of the one column of each of 4,000 copies of an example."""
     outputs = torch.tensor(logits, dtype=torch.float64).expand(4000, -1)
-    (column,) = fisher.columns(Categorical(), outputs, torch.Generator().manual_seed(0))
+    (column,) = fisher.loss_hessian_sqrt(Categorical(), outputs, torch.Generator().manual_seed(0))
     return column.square().sum(1)
 
 
 def test_signs_sum_to_the_hessian_of_the_likelihood():
     outputs = torch.tensor([1.0, -0.5, 0.2], dtype=torch.float64).expand(40_000, -1)
     p = outputs[0].softmax(0)
-    (column,) = Rademacher(1).columns(Categorical(), outputs, torch.Generator().manual_seed(0))
+    (column,) = Rademacher(1).loss_hessian_sqrt(Categorical(), outputs, torch.Generator().manual_seed(0))
     torch.testing.assert_close(column.T @ column / len(column), p.diag() - p.outer(p), atol=5e-3, rtol=0)
 
 
@@ -392,7 +392,7 @@ def test_per_example_gradients_are_those_of_autograd(name, numbers, monkeypatch)
     names = {id(parameter): module for module, parameter in net.named_parameters()}
     assert found.parts.keys() == net.tensors().keys()
     for key, part in found.parts.items():
-        columns = Categorical().columns(net(x).detach())
+        columns = Categorical().loss_hessian_sqrt(net(x).detach())
         expected = torch.cat([rows(net, names[id(net.tensors()[key])], x, column) for column in columns])
         assert found.sizes[key] == expected.shape[1]
         assert part.shape == expected.shape
