@@ -13,10 +13,9 @@ from torch import Tensor
 from symdsl.data.inputs import Preparation
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
-from symdsl.nn import Network
+from symdsl.nn import Network, outputs_of
 from symdsl.predictive import Posterior, Predicted, read_posterior
 from symdsl.runner.device import resolve_device
-from symdsl.runner.metrics import outputs_of
 from symdsl.runner.model import Model, read_model
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import SPEC, WEIGHTS

@@ -6,10 +6,7 @@ from torch import Tensor
 
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 from symdsl.evidence.loss import Categorical, Likelihood
-from symdsl.nn import outputs_of
 from symdsl.predictive import Predicted
-
-__all__ = ["evaluate_outputs", "explained", "noise_std", "outputs_of"]
 
 
 def evaluate_outputs(

@@ -11,7 +11,8 @@ from symdsl.analysis.facts import Average, Candidate, Layer, Node
 from symdsl.data import Dataset, Examples
 from symdsl.data.preprocessing import Preprocessing
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
-from symdsl.runner.metrics import evaluate_outputs, noise_std, outputs_of
+from symdsl.nn import outputs_of
+from symdsl.runner.metrics import evaluate_outputs, noise_std
 from symdsl.runner.start import layer_records
 from symdsl.runner.structure import path_shares
 from symdsl.runner.training import Trainer

@@ -22,12 +22,12 @@ from symdsl import lowering, ranks, render, runs
 from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import to_json
+from symdsl.nn import outputs_of
 from symdsl.predictive import Posterior, fit_last_layer, posterior_bytes
 from symdsl.progress import Callbacks
 from symdsl.runner.advice import diagnosis
 from symdsl.runner.device import describe, resolve_device
 from symdsl.runner.loading import POSTERIOR
-from symdsl.runner.metrics import outputs_of
 from symdsl.runner.model import model_bytes
 from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import Evidence, describe_run

@@ -17,8 +17,7 @@ from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
 from symdsl.evidence.prior_updates import mackay_step
 from symdsl.graph.cost import evidence_interval
-from symdsl.nn import Block
-from symdsl.runner.metrics import outputs_of
+from symdsl.nn import Block, outputs_of
 from symdsl.runner.ranges import Ranges
 from symdsl.runner.start import FEW_EXAMPLES, Start, layer_records
 from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
