@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import attrs
@@ -90,7 +91,10 @@ def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network
 
     Raises:
         RunError: if the kind of an installed package cannot be imported, or does not describe the use of a parameter.
+        TypeError: `spec` is the path of one.
     """
+    if isinstance(spec, str | Path):
+        raise TypeError(f"`spec` (={str(spec)!r}) must be a Spec: `symdsl.load(path)` reads one from a file")
     graph = spec if isinstance(spec, nx.DiGraph) else spec.graph()
     if seed is None:
         seed = 0 if isinstance(spec, nx.DiGraph) else spec.facts.search.seed

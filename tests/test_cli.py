@@ -158,6 +158,8 @@ def test_threads_soon_sleep_unless_told_how_to_wait(
         (["map", "tiny.sym", "--jobs", "2"], "give `--seeds` too"),
         (["compile", "tiny.sym", "--emit", "gif"], "--emit"),
         (["data", "tiny.sym", "--out", "a.jpg"], "must be a PNG: name it `a.png`"),
+        (["data", "tiny.sym", "--out", "."], "must be a PNG: name it `data.png`"),
+        (["compile", "tiny.sym", "-o", "tiny.sym"], "would overwrite the spec: name another file"),
         (["eval", "run", "--set", "search.epochs=3"], "must begin with `data`"),
         (["new", "../demo"], "must be letters"),
         (["new", "1st"], "must be letters"),

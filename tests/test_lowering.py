@@ -67,6 +67,11 @@ def test_every_kind_has_a_module_a_weight_use_and_a_page() -> None:
                 assert bool(learned) == (KINDS[name].fixed is None)
 
 
+def test_a_path_is_no_spec() -> None:
+    with pytest.raises(TypeError, match=r"`spec` \(='mine.sym'\) must be a Spec: `symdsl.load\(path\)` reads one"):
+        lowering.compile("mine.sym")  # type: ignore[arg-type]
+
+
 def test_a_graph_lowers_to_the_network_of_its_spec() -> None:
     spec = parse(SPEC)
     first, second = lowering.compile(spec, seed=3), lowering.compile(spec.graph(), seed=3)

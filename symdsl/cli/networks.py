@@ -65,7 +65,8 @@ def data(
     Counts and means are shown after each step of the data statement, pictures after the last.
     """
     if out is not None and out.suffix.lower() != ".png":
-        raise click.UsageError(f"`--out` (={out}) must be a PNG: name it `{out.with_suffix('.png')}`")
+        better = out.with_suffix(".png") if out.name else out / "data.png"
+        raise click.UsageError(f"`--out` (={out}) must be a PNG: name it `{better}`")
     loaded = load(spec, settings)
     from symdsl.data import inspect
 
