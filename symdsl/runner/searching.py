@@ -395,7 +395,7 @@ class _Run:
         return content
 
     def _choose_start(self, trial: int) -> None:
-        """Train from the other start for as many epochs, and go on from the start of the better evidence.
+        """Train from the other start for as many epochs, and go on from it if its evidence is better by `_LEAST_GAIN`.
 
         That is the mean over the second half of these epochs, in which both networks still learn. Of networks that fit
         every example the evidence says less.
@@ -411,17 +411,18 @@ class _Run:
             self.callbacks.on_note(f"a {tried} start does not work: {error}")
             records = []
         other, notes, self._held_back = _late_evidence(records), self._held_back, None
-        found = f"; -log evidence/example {own:.4f} from a {first[0]} one, {other:.4f} from a {tried} one"
-        if taken := ranks.from_first(lambda: own - other > _LEAST_GAIN):
+        if ranks.from_first(lambda: own - other > _LEAST_GAIN):
             self._rewrite_metrics(records)
             self._losses = [record["loss"] for record in records]
         else:
             self.start, self.trainer, self.learner = first
+            records, notes = [], []
         self._save()
-        for record in records if taken else ():
+        for record in records:
             self.callbacks.on_epoch(record)
-        known = found if math.isfinite(own - other) else ""
-        for note in (*(notes if taken else ()), f"going on from the {self.start} start{known}"):
+        found = f"; -log evidence/example {own:.4f} from a {first[0]} one, {other:.4f} from a {tried} one"
+        notes.append(f"going on from the {self.start} start{found if math.isfinite(own - other) else ''}")
+        for note in notes:
             self.callbacks.on_note(note)
 
     def _trained(self) -> tuple[dict[str, Any], EpochMetrics]:
