@@ -120,12 +120,12 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def _image(path: Path, channels: int) -> Tensor:
-    if path.suffix.lower() not in SUFFIXES and path.exists():
+    if path.suffix.lower() not in SUFFIXES:
+        if not path.exists():
+            raise RunError("cannot be read: No such file or directory")
         raise RunError("an input is a PNG or JPEG file, a folder of them, or an .npz file")
     if channels not in _MODES:
         raise RunError(f"the network reads {channels} channels, which an image does not have: give an .npz file")
-    if not path.exists():
-        raise RunError("cannot be read: No such file or directory")
     colour, mode = _MODES[channels]
     with opened(str(path)) as image:
         header_of(image, str(path), colour)
