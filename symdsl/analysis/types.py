@@ -181,13 +181,8 @@ def _(type: Whole, found: Located, name: str, scope: Scope) -> BoundValue | None
         _wrong("a whole number", found, name, scope)
         return None
     if not type.minimum <= value <= type.maximum:
-        bounds = f"at least {type.minimum}"
-        if value > type.maximum or type.maximum < 10**9:
-            bounds = (
-                f"from {type.minimum:,} to {type.maximum:,}"
-                if type.maximum >= 10**9
-                else f"from {type.minimum} to {type.maximum}"
-            )
+        short = value < type.minimum and type.maximum >= 10**9
+        bounds = f"at least {type.minimum}" if short else f"from {type.minimum} to {type.maximum}"
         _outside(f"`{name}` (={value}) must be {bounds}", found, scope)
         return None
     return value

@@ -74,6 +74,10 @@ class Preprocessing:
         except (KeyError, TypeError, ValueError) as error:
             raise RunError("`preprocessing` in run.json is damaged: it must hold what the run found") from error
 
+    def restored_targets(self, values: Tensor) -> Tensor:
+        """Return targets, or predictions of them, in the units of the data, whether they were standardized or not."""
+        return values if self.targets is None else self.targets.restored(values)
+
     def record(self) -> dict[str, Any]:
         """Return the same content as values that JSON can hold."""
         return attrs.asdict(self)

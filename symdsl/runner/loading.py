@@ -99,8 +99,7 @@ class Run:
             y: of examples of `symdsl.data.load`, which `standardize(targets)` may have moved and scaled: `[n, target]`,
                 or classes `[n]`.
         """
-        targets = self.model.preprocessing.targets
-        return y if targets is None else targets.restored(y)
+        return self.model.preprocessing.restored_targets(y)
 
     def posterior(self) -> Posterior:
         """Return the Laplace posterior of the last layer's weights.

@@ -32,8 +32,7 @@ def predictions_of(outputs: Tensor, examples: Examples, preprocessing: Preproces
     if examples.y.is_floating_point():
         error = (outputs.double().cpu() - examples.y.cpu()).square().sum(1)
         worst = _largest(error, torch.ones(len(error), dtype=torch.bool))
-        units = preprocessing.targets
-        known, said = ((units.restored(one) if units else one).cpu() for one in (examples.y, outputs))
+        known, said = (preprocessing.restored_targets(one).cpu() for one in (examples.y, outputs))
         target, predicted = (one[:, :MOST_TARGETS].float().contiguous() for one in (known, said))
         return _kept("regression", None, target, predicted, None, worst, examples)
     confidence, found = outputs.double().softmax(1).max(1)
