@@ -1,11 +1,12 @@
-"""Reads a dataset from an `.npz` file, trusting nothing in it."""
+"""Reads datasets and images from `.npz` files, trusting nothing in them."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from symdsl.analysis.arrays import NAMES, read_header
+from symdsl.data.checks import check_finite
 from symdsl.data.memory import MEMORY, Room
 from symdsl.data.records import Dataset, Examples, Watch, unwatched
 from symdsl.diagnostics import RunError
@@ -27,7 +29,7 @@ _PIECE = 1 << 22
 """Numbers of images that are read at a time."""
 
 # What numpy and the archive reader raise on files that are cut short, are something else or hold pickles.
-UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError)
+_UNREADABLE = (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError)
 
 
 def read_arrays(path: Path, task: Task, room: Room = MEMORY, watch: Watch = unwatched) -> Dataset:
@@ -46,31 +48,63 @@ def read_arrays(path: Path, task: Task, room: Room = MEMORY, watch: Watch = unwa
     Raises:
         RunError: when the file cannot be read, an array is missing or has the wrong type or number of axes.
     """
+    with _opened(path) as archive:
+        missing = next((name for name in NAMES if f"{name}.npy" not in archive.namelist()), None)
+        if missing is not None:
+            raise RunError(f"{path}: `{missing}` is missing: the file must hold {_listed(NAMES)}")
+        train, test = (
+            Examples(
+                _whole(
+                    archive,
+                    path,
+                    f"x_{part}",
+                    partial(_images, room=room, tell=partial(watch, f"reading `x_{part}`")),
+                ),
+                _whole(archive, path, f"y_{part}", _READERS[task]),
+            )
+            for part in ("train", "test")
+        )
+    return Dataset(train, test, task)
+
+
+def read_images(path: Path, names: Sequence[str]) -> Tensor:
+    """Read images `[example, channel, row, column]` from an `.npz` file, as `read_arrays` does.
+
+    Args:
+        path: the file.
+        names: of arrays, of which the first that is there is read; another is, if it is the only one.
+
+    Raises:
+        RunError: the file cannot be read, there is no such array, or it does not hold images of finite numbers.
+    """
+    with _opened(path) as archive:
+        held = [each.removesuffix(".npy") for each in archive.namelist()]
+        name = next((one for one in names if one in held), held[0] if len(held) == 1 else None)
+        if name is None:
+            raise RunError(f"{path}: holds {_listed(held)}, of which none is called `{names[0]}`")
+        x = _whole(archive, path, name, partial(_images, room=MEMORY, tell=lambda done, count: None))
+    if not x.numel():
+        raise RunError(f"{path}: `{name}` is empty")
+    check_finite(x, f"{path}: `{name}")
+    return x
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive that an `.npz` file is; what goes wrong as it is read is told in one line."""
     try:
         with zipfile.ZipFile(path) as archive:
-            missing = next((name for name in NAMES if f"{name}.npy" not in archive.namelist()), None)
-            if missing is not None:
-                held = ", ".join(f"`{each}`" for each in NAMES)
-                raise RunError(f"{path}: `{missing}` is missing: the file must hold {held}")
-            train, test = (
-                Examples(
-                    _whole(
-                        archive,
-                        path,
-                        f"x_{part}",
-                        partial(_images, room=room, tell=partial(watch, f"reading `x_{part}`")),
-                    ),
-                    _whole(archive, path, f"y_{part}", _READERS[task]),
-                )
-                for part in ("train", "test")
-            )
-    except UNREADABLE as error:
+            yield archive
+    except _UNREADABLE as error:
         raise RunError(f"{path} is not a readable .npz file: save it again with `numpy.savez`") from error
     except MemoryError as error:
         raise RunError(f"there is not enough memory to read {path}") from error
     except OSError as error:
         raise RunError(f"cannot read {path}: {error.strerror or error}") from error
-    return Dataset(train, test, task)
 
 
 @attrs.frozen(eq=False)
@@ -123,7 +157,7 @@ def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Arr
             header = read_header(file, archive.getinfo(f"{name}.npy").file_size)
             if not header.dtype.hasobject:
                 return read(_Array(title, header.shape, header.dtype, header.columns_first, file))
-    except UNREADABLE as error:
+    except _UNREADABLE as error:
         raise RunError(f"{title} cannot be read: it is damaged or holds Python objects") from error
     raise RunError(f"{title} cannot be read: it is damaged or holds Python objects")
 

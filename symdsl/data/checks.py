@@ -28,7 +28,7 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
             raise RunError(f"{origin}: `x_{part}` has {images} examples, but `y_{part}` {targets}")
         if examples.x.numel() == 0:
             raise RunError(f"{origin}: `x_{part}` is empty ({_sides(examples.x)} images, {images} of them)")
-        _check_finite(examples.x, f"{origin}: `x_{part}")
+        check_finite(examples.x, f"{origin}: `x_{part}")
         _CHECKS[dataset.task](examples.y, f"{origin}: `y_{part}", classes)
     y = dataset.train.y
     if dataset.task == "regression" and len(y) > 1 and bool((y == y[0]).all()):
@@ -61,7 +61,16 @@ def check_shape(dataset: Dataset, origin: str, expected: tuple[int, int, int]) -
         raise RunError(f"{origin}: images come out as {_sides(dataset.train.x)}, but the spec says {said}")
 
 
-def _check_finite(values: Tensor, title: str) -> None:
+def check_finite(values: Tensor, title: str) -> None:
+    """Raise an error if a number is not finite.
+
+    Args:
+        values: one entry for each example, along the first axis.
+        title: leads the message, up to the backtick before the index.
+
+    Raises:
+        RunError: one is not; the message names the first example at fault.
+    """
     parts = values.split(chunk_of(values))
     index = _first(torch.cat([~torch.isfinite(part).flatten(1).all(1) for part in parts]))
     if index is not None:
@@ -77,7 +86,7 @@ def _check_labels(y: Tensor, title: str, classes: int) -> None:
 def _check_targets(y: Tensor, title: str, targets: int) -> None:
     if y.shape[1] != targets:
         raise RunError(f"{title}` has {y.shape[1]} targets per example, but the spec says {targets}")
-    _check_finite(y, title)
+    check_finite(y, title)
 
 
 _CHECKS = {"classification": _check_labels, "regression": _check_targets}

@@ -9,14 +9,13 @@ from typing import Any
 import attrs
 import numpy as np
 import torch
-from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 from torch import Tensor
 
 from symdsl.analysis.facts import Data, Step
 from symdsl.analysis.images import SUFFIXES, header_of, opened
 from symdsl.catalog.data import BadDataError
-from symdsl.data.arrays import UNREADABLE
+from symdsl.data.arrays import read_images
 from symdsl.data.preprocessing import Preprocessing
 from symdsl.data.records import Dataset, Examples, seeded
 from symdsl.data.transforms import TRANSFORMS
@@ -100,7 +99,7 @@ def read_inputs(paths: Iterable[Path], prepare: Preparation) -> tuple[list[str],
     parts: list[Tensor] = []
     for path in _files(paths):
         try:
-            found = _arrays(path) if path.suffix.lower() == ".npz" else _image(path, prepare.data.channels)
+            found = read_images(path, _ARRAYS) if path.suffix.lower() == ".npz" else _image(path, prepare.data.channels)
             parts.append(prepare(found))
         except (RunError, BadDataError) as error:
             raise RunError(f"{error}" if str(path) in str(error) else f"{path}: {error}") from error
@@ -131,37 +130,3 @@ def _image(path: Path, channels: int) -> Tensor:
         header_of(image, str(path), colour)
         values = np.array(image.convert(mode))
     return torch.from_numpy(values).reshape(1, *values.shape[:2], -1).permute(0, 3, 1, 2).float() / 255
-
-
-def _arrays(path: Path) -> Tensor:
-    try:
-        with _archive(path) as archive:
-            name = next((one for one in _ARRAYS if one in archive.files), None)
-            if name is None and len(archive.files) != 1:
-                raise RunError(f"holds {', '.join(f'`{one}`' for one in archive.files)}, of which none is called `x`")
-            values = archive[name or archive.files[0]]
-    except OSError as error:
-        raise RunError(f"cannot be read: {error.strerror or error}") from error
-    except UNREADABLE as error:
-        raise RunError("is not a readable .npz file of numbers") from error
-    return _images(values)
-
-
-def _archive(path: Path) -> NpzFile:
-    found = np.load(path, allow_pickle=False)
-    if not isinstance(found, NpzFile):
-        raise ValueError("it holds a single array, as an .npy file does")
-    return found
-
-
-def _images(values: NDArray[Any]) -> Tensor:
-    if values.ndim not in (3, 4) or 0 in values.shape:
-        what = "is empty" if 0 in values.shape else "has another number of axes"
-        raise RunError(f"has the shape {values.shape}, which {what}: expected [n, c, h, w] or [n, h, w]")
-    if values.dtype != np.uint8 and not np.issubdtype(values.dtype, np.floating):
-        raise RunError(f"holds {values.dtype}, expected floats or uint8")
-    x = torch.from_numpy(values.astype(np.float32))
-    if not bool(torch.isfinite(x).all()):
-        raise RunError("holds a number that is not finite")
-    x = x if values.ndim == 4 else x.unsqueeze(1)
-    return x / 255 if values.dtype == np.uint8 else x
