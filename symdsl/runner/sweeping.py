@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -73,13 +74,16 @@ def grid(
     chosen = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
     if len(specs) * len(chosen) * len(objectives) > MOST_RUNS:
         raise ValueError(f"{len(specs) * len(chosen) * len(objectives):,} runs are more than {MOST_RUNS:,}")
-    loaded = [(_loaded(path, choice), choice) for path in specs for choice in chosen]
+    names = _names(files)
+    loaded = [
+        (name, _loaded(path, choice), choice) for name, path in zip(names, specs, strict=True) for choice in chosen
+    ]
     points = [
-        Point(one.name, choice, one.text(), attrs.asdict(one.profile) if one.profile else None)
-        for one, choice in loaded
+        Point(name, choice, one.text(), attrs.asdict(one.profile) if one.profile else None)
+        for name, one, choice in loaded
     ]
     wanted: list[SweepRun] = []
-    for number, ((one, _), point) in enumerate(zip(loaded, points, strict=True)):
+    for number, ((_, one, _), point) in enumerate(zip(loaded, points, strict=True)):
         own = one.facts.search.seed
         chosen_objectives = [objective_of(one, asked) for asked in objectives]
         for objective, seed in itertools.product(chosen_objectives, [own] if seeds is None else numbered(seeds, own)):
@@ -87,8 +91,16 @@ def grid(
             wanted.append(SweepRun(name, number, objective, seed))
     if len(wanted) > MOST_RUNS:
         raise ValueError(f"{len(wanted):,} runs are more than {MOST_RUNS:,}")
-    warnings = dict.fromkeys(warning for one, _ in loaded for warning in one.warnings)
+    warnings = dict.fromkeys(warning for _, one, _ in loaded for warning in one.warnings)
     return Grid(tuple(points), tuple(wanted), tuple(warnings))
+
+
+def _names(files: Sequence[Path]) -> list[str]:
+    """The name of every file without its ending, after as many of its folders as tell it from the others."""
+    places = [(*file.parent.parts, file.stem) for file in files]
+    tails = [[place[-length:] for length in range(1, len(place) + 1)] for place in places]
+    shared = Counter(itertools.chain(*tails))
+    return ["/".join(next((tail for tail in own if shared[tail] == 1), own[-1])) for own in tails]
 
 
 def _loaded(path: Path, choice: Mapping[str, str]) -> Spec:
@@ -172,7 +184,7 @@ def _task(folder: SweepFolder, one: SweepRun, device: str) -> Task:
     point = folder.points[one.point]
     return Task(
         text=point.text,
-        name=point.spec,
+        name=Path(point.spec).name,
         seed=one.seed,
         device=device,
         objective=cast(Objective, one.objective),

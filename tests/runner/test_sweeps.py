@@ -110,6 +110,16 @@ def test_a_grid_has_every_combination_under_a_name_of_its_own(tiny):
     assert [one.seed for one in grid([tiny], {}).runs] == [5]
 
 
+def test_specs_of_one_file_name_are_told_apart_by_their_folders(tiny, tmp_path):
+    others = [tmp_path / "deep" / "a" / "tiny.sym", tmp_path / "deep" / "b" / "tiny.sym"]
+    for path in others:
+        path.parent.mkdir(parents=True)
+        path.write_text(tiny.read_text())
+    found = grid(others, {})
+    assert [one.spec for one in found.points] == ["a/tiny", "b/tiny"]
+    assert [one.folder for one in found.runs] == ["a_tiny-seed-5", "b_tiny-seed-5"]
+
+
 def test_a_grid_is_refused_where_it_is_wrong_or_too_large(tiny):
     with pytest.raises(SpecError) as caught:
         grid([tiny], {"widht": ("2", "3")})
