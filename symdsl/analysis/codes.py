@@ -138,8 +138,8 @@ _TABLE = (
         "E209",
         "a `residual` that does not add up",
         "A residual block is y = x + body(x). Its body keeps channels, map and group; holds only layers, `repeat`, "
-        "`use` and `residual`; and has no strides, which could keep different phases in two branches. It ends with "
-        "a layer whose activations are 0 at 0, so that the block is the identity without that layer.",
+        "`use`, `residual` and `average`; and has no strides, which could keep different phases in two branches. It "
+        "ends with a layer whose activations are 0 at 0, so that the block is the identity without that layer.",
         "input image(1, 8, 8)\nlayer: CONV(3) -> 4 |> relu\nresidual {\n  layer: CONV(3) -> 4 stride 2 |> relu\n"
         "  layer: CONV(3) -> 8\n}\nflatten\nlayer: FC -> classes",
         "input image(1, 8, 8)\nlayer: CONV(3) -> 4 |> relu\nresidual {\n  layer: CONV(3) -> 8 |> relu\n"

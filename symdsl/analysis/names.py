@@ -324,7 +324,7 @@ def unknown(
     if collector.knows(code, span):
         return
     words = list(dict.fromkeys(known))
-    meant = [*words, *also]
+    meant = [one for one in (*words, *also) if one != name]  # a name may be known elsewhere than where it stands
     # Looking through thousands of names takes milliseconds, which thousands of unknown names must not.
     near = suggest(name, meant) if len(meant) <= _FEW_NAMES or collector.count < _MOST_SUGGESTIONS else None
     question = f"did you mean `{near}`?" if near else ""

@@ -10,7 +10,7 @@ import attrs
 from symdsl.analysis.names import gaps_of, hidden, replaced, unknown
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.searches import SEARCH
-from symdsl.catalog.signatures import Parameter, Quoted, Signature
+from symdsl.catalog.signatures import Parameter, Quoted, Signature, Switch
 from symdsl.diagnostics import Collector, Span, suggest
 from symdsl.language import ast
 from symdsl.language.parser import parse_expression
@@ -224,12 +224,15 @@ class _Finding:
         assert signature is not None, "the owner of the key was looked up"
         parameter, index = signature.parameter(key), signature.names.index(key)
         assert parameter is not None, "the owner of the key has it"
-        put = partial(self._with_step, data, at, key, index)
-        old = _given(data.steps[at], key, index)
+        switches = frozenset(one.name for one in signature.parameters if isinstance(one.type, Switch))
+        put = partial(self._with_step, data, at, key, index, switches)
+        old = _given(data.steps[at], key, index, switches)
         return Slot(old, parameter.default_words, isinstance(parameter.type, Quoted), put)
 
-    def _with_step(self, data: ast.Data, at: int, key: str, index: int, value: ast.Expression) -> ast.Program:
-        step = _with_argument(data.steps[at], key, index, value)
+    def _with_step(
+        self, data: ast.Data, at: int, key: str, index: int, switches: frozenset[str], value: ast.Expression
+    ) -> ast.Program:
+        step = _with_argument(data.steps[at], key, index, value, switches)
         steps = (*data.steps[:at], step, *data.steps[at + 1 :])
         return _replaced(self.program, data, attrs.evolve(data, steps=steps))
 
@@ -301,25 +304,38 @@ def _signature(index: int, step: ast.Call) -> Signature | None:
     return found.signature if found else None
 
 
-def _argument_at(call: ast.Call, name: str, index: int) -> int | None:
-    """Which of the arguments of a call is the one of a name, given by name or by place."""
+def _argument_at(call: ast.Call, name: str, index: int, switches: frozenset[str]) -> int | None:
+    """Which of the arguments of a call is the one of a name, given by name, as a bare switch, or by place."""
     arguments = call.arguments or ()
-    named = (at for at, one in enumerate(arguments) if one.name is not None and one.name.text == name)
-    by_place = index if index < len(arguments) and arguments[index].name is None else None
-    return next(named, by_place)
+    names = [one.name.text if one.name else _bare_switch(one, switches) for one in arguments]
+    if name in names:
+        return names.index(name)
+    return index if index < len(names) and names[index] is None else None
 
 
-def _given(call: ast.Call, name: str, index: int) -> ast.Expression | None:
-    at = _argument_at(call, name, index)
+def _bare_switch(argument: ast.Argument, switches: frozenset[str]) -> str | None:
+    """The switch that an argument turns on by being its name."""
+    match argument:
+        case ast.Argument(name=None, value=ast.Call(name=word, arguments=None)) if word.text in switches:
+            return word.text
+    return None
+
+
+def _given(call: ast.Call, name: str, index: int, switches: frozenset[str] = frozenset()) -> ast.Expression | None:
+    at = _argument_at(call, name, index, switches)
     return None if at is None else (call.arguments or ())[at].value
 
 
-def _with_argument(call: ast.Call, name: str, index: int, value: ast.Expression) -> ast.Call:
+def _with_argument(
+    call: ast.Call, name: str, index: int, value: ast.Expression, switches: frozenset[str] = frozenset()
+) -> ast.Call:
     """The call with one argument given anew, in its place if it was given."""
-    arguments, at = list(call.arguments or ()), _argument_at(call, name, index)
+    arguments, at = list(call.arguments or ()), _argument_at(call, name, index, switches)
     new = ast.Argument(ast.Word(name, value.span), value, value.span)
     if at is None:
         arguments.append(new)
+    elif _bare_switch(arguments[at], switches):
+        arguments[at] = new
     else:
         arguments[at] = attrs.evolve(new, name=arguments[at].name)
     return attrs.evolve(call, arguments=tuple(arguments))

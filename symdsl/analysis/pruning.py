@@ -155,7 +155,8 @@ def _(node: Layer) -> ast.Item:
     return ast.Layer(
         name=ast.Word(node.name),
         candidates=tuple(
-            ast.Candidate(_kind(one, default_init_scale(one.preserves, preserved))) for one in node.candidates
+            ast.Candidate(_kind(one, default_init_scale(one.preserves, preserved)), _own_prior(one, node))
+            for one in node.candidates
         ),
         channels=ast.Number(node.out_shape.channels),
         stride=ast.Number(node.stride) if node.stride > 1 else None,
@@ -187,14 +188,26 @@ def _literal(value: Value) -> ast.Expression:
 # ---------------------------------------------------------------- priors
 
 
+def _own_prior(candidate: Candidate, layer: Layer) -> ast.Call | None:
+    """The prior that is written at a candidate, because a rule would reach another one as well."""
+    pattern = _pattern(candidate, layer)
+    if [_pattern(one, layer) for one in layer.candidates].count(pattern) == 1:
+        return None
+    priors = [tensor.prior for tensor in candidate.tensors if tensor.prior.stated or tensor.prior.learned]
+    alike = all(prior.stated and prior == priors[0] for prior in priors)
+    return _normal(priors[0]) if priors and alike else None
+
+
 def _rules(layer: Layer) -> Iterable[ast.Rule]:
+    found: dict[tuple[ast.Pattern, ...], Prior] = {}
     for candidate in layer.candidates:
-        for tensor in candidate.tensors:
-            if tensor.prior.stated:
-                selector = (ast.Pattern(layer.name), _pattern(candidate, layer), ast.Pattern(tensor.name))
-                yield _rule(selector, tensor.prior)
+        if _own_prior(candidate, layer) is None:
+            stated = (tensor for tensor in candidate.tensors if tensor.prior.stated)
+            place = ast.Pattern(layer.name), _pattern(candidate, layer)
+            found |= {(*place, ast.Pattern(tensor.name)): tensor.prior for tensor in stated}
     if layer.bias is not None and layer.bias.stated:
-        yield _rule((ast.Pattern(layer.name), ast.Pattern(BIAS)), layer.bias)
+        found[ast.Pattern(layer.name), ast.Pattern(BIAS)] = layer.bias
+    yield from (ast.Rule(selector, _normal(prior)) for selector, prior in found.items())
 
 
 def _pattern(candidate: Candidate, layer: Layer) -> ast.Pattern:
@@ -204,8 +217,8 @@ def _pattern(candidate: Candidate, layer: Layer) -> ast.Pattern:
     return ast.Pattern(candidate.kind, None if alone else _call(candidate.kind, given).arguments)
 
 
-def _rule(selector: tuple[ast.Pattern, ...], prior: Prior) -> ast.Rule:
+def _normal(prior: Prior) -> ast.Call:
     named: dict[str, Value] = {"precision": prior.precision}
     if not prior.learned:
         named["fixed"] = True
-    return ast.Rule(selector, _call("normal", named))
+    return _call("normal", named)

@@ -69,6 +69,9 @@ def _finish(network: ast.Network, walker: Walker) -> None:
         size = "" if walker.vague else f" of {shape}"
         message = f"`{network.name.text}` ends with a map{size}, but must end with a vector"
         walker.scope.collector.report("E207", last.span, message, help="add `flatten` and a layer `FC -> classes`")
+    elif walker.data is not None and walker.complete and not walker.layers:
+        message = f"`{network.name.text}` has no layer"
+        walker.scope.collector.report("E207", network.name.span, message, help="add a layer `FC -> classes`")
     elif walker.data is not None and not walker.vague and shape.channels != walker.data.classes:
         classes = f"{walker.data.classes} {'classes' if walker.data.task == 'classification' else 'targets'}"
         message = f"`{network.name.text}` ends with {shape.channels} channels, but the data have {classes}"

@@ -28,7 +28,7 @@ UNBOUNDED = 10**9
 
 KEYWORDS = {
     "let": "`let name = value` gives a name to a number, a text, a list or a kind.",
-    "import": '`import "path.sym"` brings the names of another file, in this folder or below.',
+    "import": '`import "path.sym"` puts the statements of another file, in this folder or below, here.',
     "data": "`data source |> transform |> ...` says what to learn from.",
     "block": "`block name(parameters) { ... }` names a run of layers, for networks to `use`.",
     "network": "`network name { ... }` is what to learn; `network name = other(...)` gives one its parameters.",

@@ -60,7 +60,10 @@ def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence) -> dict
     """
     train = measure(trainer, dataset.train, dataset.preprocessing)
     ranges = trainer.net.ranges()
-    found = [_average(begin, body, ranges) for begin, body in averages(trainer.facts.network.nodes)]
+    active = dict(trainer.net.active())
+    found = [
+        _average(begin, body, ranges) for begin, body in averages(trainer.facts.network.nodes) if begin.name in active
+    ]
     return {
         "parameters": sum(layer.parameters for layer in layer_records(trainer.facts)),
         "train": {name: value for name, value in train.items() if name != "ece"},

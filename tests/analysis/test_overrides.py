@@ -72,6 +72,20 @@ def test_an_argument_given_by_place_keeps_its_place() -> None:
     assert "pad(32)" in spec.text()
 
 
+@pytest.mark.parametrize(
+    ("overrides", "data"),
+    [
+        ({"data.root": "/x"}, 'mnist(download, root = "/x") |> augment(shift = 3, flip)'),
+        ({"data.download": False}, "mnist(download = false) |> augment(shift = 3, flip)"),
+        ({"data.flip": False, "data.shift": 2}, "mnist(download) |> augment(shift = 2, flip = false)"),
+    ],
+)
+def test_a_flag_given_by_its_bare_name_has_no_place(overrides: dict[str, object], data: str) -> None:
+    network = NETWORK.replace("8, 8", "28, 28")
+    spec = parse(f"data mnist(download) |> augment(shift = 3, flip)\n{network}", overrides)
+    assert spec.text().splitlines()[0] == f"data {data}"
+
+
 def test_of_two_transforms_neither_is_meant() -> None:
     text = f"data mnist |> pad(32) |> resize(8)\n{NETWORK}"
     with pytest.raises(SpecError, match="more than one transform has an argument `size`"):

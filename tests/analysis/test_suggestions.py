@@ -52,6 +52,20 @@ MISSPELT = [
 ]
 
 
+HIDDEN = [
+    ("block stage(width) { layer: CONV(3) -> width }\n", "use stage(width)"),
+    ("block stage(a = b, b = 3) { layer: CONV(3) -> a }\n", "use stage"),
+    ("let k = [m, 2]\n", "repeat k as m { layer: CONV(3) -> m }"),
+]
+
+
+@pytest.mark.parametrize(("before", "item"), HIDDEN)
+def test_a_name_that_is_only_known_elsewhere_is_not_suggested_for_itself(before: str, item: str) -> None:
+    text = f"data digits\n{before}network n {{\n  input image(1, 8, 8)\n  {item}\n  flatten\n  layer: FC -> classes\n}}"
+    (only,) = found(text)
+    assert (only.code, only.fix) == ("E301", None)
+
+
 @pytest.mark.parametrize(("right", "wrong", "near"), MISSPELT)
 def test_the_nearest_name_is_suggested(right: str, wrong: str, near: str) -> None:
     assert right in RIGHT

@@ -99,6 +99,31 @@ def test_pruning_drops_what_nothing_needs_any_more() -> None:
     assert "let" not in text
 
 
+TWINS = """
+data digits
+network n {
+  input image(1, 8, 8)
+  layer l1: CONV(3) + CONV(3) -> 2
+  layer l2: CONV(3) ~ normal(2) + CONV(3, init_scale = 0.5) ~ normal(3, fixed) -> 2
+  layer l3: CONV(3) ~ normal(4) + CONV(3) + CONV(5) -> 2
+  layer l4: F-FC + F-FC ~ normal(5) -> 2
+  flatten
+  layer h: FC -> classes
+}
+prior {
+  l1.CONV.w  ~ normal(6)
+  l4.F-FC.w1 ~ normal(7)
+}
+"""
+
+
+def test_pruning_keeps_the_priors_of_candidates_that_no_rule_tells_apart() -> None:
+    spec = parse(TWINS)
+    again = parse(spec.pruned({}))
+    for name, layer in layers(spec).items():
+        assert [one.tensors for one in layers(again)[name].candidates] == [one.tensors for one in layer.candidates]
+
+
 def layers(spec: Spec) -> dict[str, Layer]:
     return {node.name: node for node in spec.facts.network.nodes if isinstance(node, Layer)}
 

@@ -219,6 +219,16 @@ def test_a_removed_block_has_neither_a_chosen_nor_a_kept_candidate():
     assert spec.pruned({name: set(layer["kept"]) for name, layer in layers.items()}).count("residual") == 1
 
 
+def test_an_average_in_a_removed_block_is_not_reported():
+    inside = "average affine(rotation = 5, samples = 2) {\n      layer l2: CONV(3) -> 3 |> relu\n    }"
+    spec = parse(BLOCKS.replace("layer l2: F-FC + CONV(3) -> 3 |> relu", inside))
+    one, dataset = structure(spec), load(spec)
+    assert "averages" in describe_run(one.trainer, dataset, laplace_at(one.trainer, FINAL))
+    for path in ("F-FC", "CONV"):
+        one.trainer.prune("l3", path)
+    assert "averages" not in describe_run(one.trainer, dataset, laplace_at(one.trainer, FINAL))
+
+
 def test_a_fixed_prior_is_never_moved_and_its_path_never_pruned():
     one = structure(with_fixed_prior())
     before = dict(one.trainer.precisions)
