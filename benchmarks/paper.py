@@ -30,9 +30,9 @@ from symdsl.language.imports import read_file
 from symdsl.language.printer import print_program
 from symdsl.progress import Observers, Silent
 from symdsl.runner.engines import Children
-from symdsl.runner.many import reason_of, run_all
+from symdsl.runner.many import run_all
 from symdsl.runner.searching import Objective
-from symdsl.runner.tasks import INTERRUPTED, Task
+from symdsl.runner.tasks import INTERRUPTED, Task, reason_of
 from symdsl.runs import RunFolder, Status
 from symdsl.spec import Spec, load, parse
 

@@ -30,9 +30,6 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
             raise RunError(f"{origin}: `x_{part}` is empty ({_sides(examples.x)} images, {images} of them)")
         check_finite(examples.x, f"{origin}: `x_{part}")
         _CHECKS[dataset.task](examples.y, f"{origin}: `y_{part}", classes)
-    y = dataset.train.y
-    if dataset.task == "regression" and len(y) > 1 and bool((y == y[0]).all()):
-        raise RunError(f"{origin}: all targets of `y_train` are the same: there is nothing to learn")
     train, test = (_sides(examples.x) for examples in (dataset.train, dataset.test))
     if train != test:
         raise RunError(f"{origin}: `x_train` holds {train} images, but `x_test` {test}")
@@ -47,6 +44,17 @@ def check_task(dataset: Dataset, origin: str, expected: str) -> None:
     if dataset.task != expected:
         found = {"classification": "class labels", "regression": "real numbers"}[dataset.task]
         raise RunError(f"{origin}: the targets are {found}, but the task of the spec is {expected}")
+
+
+def check_targets(dataset: Dataset, origin: str) -> None:
+    """Raise an error if the targets of a regression are all the same after all transforms.
+
+    Raises:
+        RunError: they are.
+    """
+    y = dataset.train.y
+    if dataset.task == "regression" and bool((y == y[0]).all()):
+        raise RunError(f"{origin}: all targets of `y_train` are the same: there is nothing to learn")
 
 
 def check_shape(dataset: Dataset, origin: str, expected: tuple[int, int, int]) -> None:

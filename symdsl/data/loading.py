@@ -12,7 +12,7 @@ from attrs import evolve
 from symdsl.analysis.dataset import source_outline, trail, written
 from symdsl.analysis.facts import Data, Step
 from symdsl.catalog.data import BadDataError, MisfitError
-from symdsl.data.checks import check_shape, check_task, check_values
+from symdsl.data.checks import check_shape, check_targets, check_task, check_values
 from symdsl.data.memory import room_for
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 from symdsl.data.records import Dataset, Watch, seeded, unwatched
@@ -87,6 +87,7 @@ def stages(
         watch(written(step), 0, 0)
         dataset = TRANSFORMS[step.name](dataset, step, streams)
         yield step, dataset
+    check_targets(dataset, origin)
     check_shape(dataset, origin, (data.channels, data.height, data.width))
 
 

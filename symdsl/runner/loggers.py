@@ -84,6 +84,7 @@ class TensorBoardLogger(Callback):
         if find_spec("tensorboard") is None:
             raise RunError("`--log tensorboard` needs `tensorboard`: run `pip install 'symdsl[tensorboard]'`")
         self._last = 0
+        self._writer: SummaryWriter | None = None
 
     def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
         """Open an event file that replaces what others say of later epochs."""
@@ -92,14 +93,13 @@ class TensorBoardLogger(Callback):
 
     def on_epoch(self, record: Metrics) -> None:
         """Write the numbers of an epoch."""
-        epoch = record["epoch"]
-        if epoch <= self._last:  # the search went back to its checkpoint
-            self._writer.close()
-            self._open(epoch - 1)
+        epoch, writer = record["epoch"], self._writer
+        if writer is None or epoch <= self._last:  # the search went back to its checkpoint
+            writer = self._open(epoch - 1)
         for key, value in flat(record).items():
             if key != "epoch" and isinstance(value, int | float):
-                self._writer.add_scalar(key, value, epoch)
-        self._writer.flush()
+                writer.add_scalar(key, value, epoch)
+        writer.flush()
         self._last = epoch
 
     def on_finish(self, result: Metrics) -> None:
@@ -107,23 +107,31 @@ class TensorBoardLogger(Callback):
         import numpy as np
         from PIL import Image
 
+        writer = self._writer or self._open(self._last)
         for key, value in flat({"test": result["test"]}).items():
             if value is not None:
-                self._writer.add_scalar(key, value, result["epochs"])
+                writer.add_scalar(key, value, result["epochs"])
         with Image.open(self._folder / "architecture.png") as picture:
             pixels = np.asarray(picture.convert("RGB"))
-        self._writer.add_image("architecture", pixels, result["epochs"], dataformats="HWC")
-        self._writer.close()
+        writer.add_image("architecture", pixels, result["epochs"], dataformats="HWC")
+        self._close()
 
     def on_fail(self, error: BaseException) -> None:
-        """Close the event file."""
-        self._writer.close()
+        """Close the event file, if it could be opened."""
+        self._close()
 
-    def _open(self, last: int) -> None:
+    def _open(self, last: int) -> SummaryWriter:
         from torch.utils.tensorboard import SummaryWriter
 
+        self._close()
         self._last = last
-        self._writer: SummaryWriter = SummaryWriter(str(self._folder / EVENTS), purge_step=last + 1)
+        self._writer = SummaryWriter(str(self._folder / EVENTS), purge_step=last + 1)
+        return self._writer
+
+    def _close(self) -> None:
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
 
 
 LOGGERS: dict[str, Callable[[], Callback]] = {"csv": CsvLogger, "tensorboard": TensorBoardLogger}

@@ -11,7 +11,7 @@ import attrs
 from symdsl.diagnostics import NumericalError, RunError, SpecError
 from symdsl.progress import Callbacks, Observers
 from symdsl.runner.engines import InProcess
-from symdsl.runner.tasks import Engine, Task
+from symdsl.runner.tasks import Engine, Task, reason_of
 from symdsl.runs import Status
 
 ATTEMPTS = 2
@@ -102,10 +102,3 @@ class _Running:
     def _took_down(self, task: Task, status: Status, reason: str | None) -> None:
         with self._noting:
             self.note(task, status, reason)
-
-
-def reason_of(error: Exception) -> str:
-    """Return why something failed, in one line."""
-    if isinstance(error, SpecError):
-        return next(one.message for one in error.diagnostics if one.severity == "error")
-    return " ".join(str(error).split())

@@ -38,13 +38,11 @@ from symdsl.runner.training import EpochMetrics, Trainer
 from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
 from symdsl.runs.files import checksum
-from symdsl.runs.folder import GRAPH, SPEC, WEIGHTS, OnlookersFolder, in_use
+from symdsl.runs.folder import GRAPH, LEARNED, PICTURES, RESULT, SPEC, WEIGHTS, OnlookersFolder, in_use
 from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.spec import Spec
 
 Objective = Literal["laplace", "elbo", "map"]
-
-PICTURES: tuple[render.Format, ...] = ("dot", "svg", "png")
 
 _SAVING_SHARE = 0.05
 """Checkpoints may take this share of the time; a network that takes long to save is saved less often."""
@@ -214,11 +212,13 @@ def _status_kept(folder: RunFolder) -> Iterator[None]:
 
 
 def _note_end(folder: RunFolder, status: Literal["interrupted", "failed"], error: Exception | None = None) -> None:
-    """Record how a run ended; of one that has not begun nothing stays."""
+    """Record how a run ended that has not finished; of one that has not begun nothing stays."""
     if not folder.has_begun:
         folder.discard()
         return
     with contextlib.suppress(RunError):
+        if folder.status == "finished":
+            return
         folder.set_status(status, datetime.now(UTC), None if error is None else str(error))
 
 
@@ -516,10 +516,11 @@ class _Run:
         self.folder.write_bytes(POSTERIOR, posterior_bytes(posterior))
         self.folder.seal(WEIGHTS, PREDICTIONS, POSTERIOR)
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
-        self.folder.write_text("learned.sym", self.spec.pruned(kept, trainer.net.ranges()))
-        self.folder.write_json("result.json", content)
-        for form in PICTURES:
-            self.folder.write_bytes(f"architecture.{form}", render.architecture(graph, content, form))
+        self.folder.write_text(LEARNED, self.spec.pruned(kept, trainer.net.ranges()))
+        for name, form in PICTURES.items():
+            self.folder.write_bytes(name, render.architecture(graph, content, form))
+        self.folder.write_json(RESULT, content)
+        self.folder.seal(LEARNED, *PICTURES, RESULT)
         self.folder.set_status("finished", datetime.now(UTC))
 
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TextIO
 import attrs
 
 from symdsl.analysis.profiles import Change, Profile
-from symdsl.diagnostics import NumericalError, RunError
+from symdsl.diagnostics import NumericalError, RunError, SpecError
 from symdsl.progress import Callback, Callbacks, Metrics
 from symdsl.runner.searching import Objective, search
 from symdsl.runs import RunFolder
@@ -60,7 +60,7 @@ class Task:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether the folder holds the finished run.
+        """Return whether the folder holds the finished run, and nothing of it is lost.
 
         Raises:
             RunError: it holds a run of another spec, or a damaged one.
@@ -70,7 +70,7 @@ class Task:
         run = RunFolder.view(self.folder)
         if run.status == "finished" and run.read_text(SPEC) != self._spec().text():
             raise RunError(f"{self.folder}: holds a run of another spec; delete it or give another --out")
-        return run.status == "finished"
+        return run.is_whole
 
     def run(self, callback: object) -> None:
         """Search, or go on where an earlier attempt was left; one that left nothing is cleared away.
@@ -121,10 +121,17 @@ def performed(task: Task, stream: TextIO) -> int:
         task.run(reporting)
     except KeyboardInterrupt:
         return INTERRUPTED
-    except (RunError, NumericalError) as error:
-        reporting.failed(str(error))
+    except (RunError, NumericalError, SpecError) as error:
+        reporting.failed(reason_of(error))
         return FAILED
     return DONE
+
+
+def reason_of(error: Exception) -> str:
+    """Return why something failed, in one line."""
+    if isinstance(error, SpecError):
+        return next(one.message for one in error.diagnostics if one.severity == "error")
+    return " ".join(str(error).split())
 
 
 class Reporting(Callback):

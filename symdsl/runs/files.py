@@ -125,7 +125,7 @@ def parsed(content: bytes) -> dict[str, Any] | None:
     """Return the JSON object in some bytes, or None if they hold none."""
     try:
         document = json.loads(content)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
 

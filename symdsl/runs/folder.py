@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Self
+from typing import IO, TYPE_CHECKING, Any, Literal, Self
 
 from symdsl.diagnostics import RunError
 from symdsl.runs import checkpoint, metrics
@@ -33,7 +33,17 @@ if TYPE_CHECKING:
 
 LOCK, RUN, RESULT, METRICS = ".lock", "run.json", "result.json", "metrics.jsonl"
 SEEDS, SWEEP = "seeds.json", "sweep.json"
-SPEC, GRAPH, WEIGHTS = "spec.sym", "graph.json", "model.safetensors"
+SPEC, GRAPH, WEIGHTS, LEARNED = "spec.sym", "graph.json", "model.safetensors", "learned.sym"
+PICTURES: Mapping[str, Literal["dot", "svg", "png"]] = {
+    "architecture.dot": "dot",
+    "architecture.svg": "svg",
+    "architecture.png": "png",
+}
+"""The pictures of a finished run with their formats."""
+
+_FREE = frozenset({LEARNED, *PICTURES})
+"""Files that a user may change: that they are there is checked, not what they hold."""
+
 PACKAGES = ("symdsl", "torch", "torchvision", "numpy", "networkx", "scikit-learn", "safetensors")
 
 ENDINGS: dict[Status, str] = {
@@ -111,7 +121,7 @@ class RunFolder:
         folder = cls.view(path).path
         run = cls(folder, locked(folder))
         with run._closed_on_error():
-            if run.status == "finished" and not run._lost():
+            if run.is_whole:
                 raise RunError(f"{folder}: this run is finished, there is nothing to resume; {run.new_run_advice()}")
         return run
 
@@ -193,11 +203,12 @@ class RunFolder:
         """Return whether a file had this content when its checksum was recorded."""
         return _sums(self.read_info()).get(name) == checksum(content)
 
-    def damaged(self) -> list[str]:
-        """Return the names of files that have changed since their checksums were recorded."""
-        sums, found = _sums(self.read_info()), []
-        for name, expected in sums.items():
-            content = read_if_there(self.path / name)
+    def damaged(self, *names: str) -> list[str]:
+        """Return the names of files, by default of all, that have changed since their checksums were recorded."""
+        found = []
+        for name, expected in _sums(self.read_info()).items():
+            asked = name in names if names else name not in _FREE
+            content = read_if_there(self.path / name) if asked else None
             if content is not None and checksum(content) != expected:
                 found.append(name)
         return found
@@ -212,7 +223,7 @@ class RunFolder:
         Raises:
             RunError: one of them is damaged.
         """
-        for name in (one for one in self.damaged() if not names or one in names):
+        for name in self.damaged(*names):
             advice = (
                 "resuming the run writes it again" if name != SPEC else f"it must be as it was; {self.new_run_advice()}"
             )
@@ -222,13 +233,14 @@ class RunFolder:
         """Return advice on how to train another spec from what this run has learned."""
         return f"`symdsl search SPEC --from {self.path}` starts a new run from its weights"
 
-    def _lost(self) -> bool:
-        """Whether the result of a finished run, or a file with a checksum, is not there or not whole."""
-        try:
-            self.read_result()
-        except RunError:
-            return True
-        return bool(self.damaged() or self.missing())
+    @property
+    def is_whole(self) -> bool:
+        """Return whether the run is finished, and no file that it wrote at its end is lost or damaged."""
+        if self.status != "finished" or self.damaged() or self.missing():
+            return False
+        with contextlib.suppress(RunError):
+            return bool(self.read_result())
+        return False
 
     def read_text(self, name: str) -> str:
         """Return the text of a file in the folder.
@@ -328,11 +340,12 @@ class RunFolder:
         """Return the content of `result.json`.
 
         Raises:
-            RunError: it is missing, damaged or of another version.
+            RunError: it is missing, damaged, edited or of another version.
         """
         path = self.path / RESULT
         if not path.exists():
             raise RunError(f"{path}: no result yet, {self._state()}")
+        self.refuse_damaged(RESULT)
         result = read_json(path)
         check_result(path, result)
         return result
@@ -376,20 +389,16 @@ class RunFolder:
         return metrics.lines(self.path / METRICS)
 
     def truncate_metrics(self, epoch: int) -> None:
-        """Remove the lines after an epoch, so that a resumed run writes them anew.
+        """Remove damaged lines and those after an epoch, so that a resumed run writes these anew.
 
         Raises:
-            RunError: the file is damaged or cannot be written.
+            RunError: the file cannot be written.
         """
         metrics.truncate(self._writable / METRICS, epoch)
 
     def lost_metrics(self, epoch: int) -> list[int]:
-        """Return the epochs up to this one that are missing in `metrics.jsonl`.
-
-        Raises:
-            RunError: the file is damaged.
-        """
-        there = {record["epoch"] for record in self.read_metrics()}
+        """Return the epochs up to this one of which `metrics.jsonl` has no line, or a damaged one."""
+        there = {record["epoch"] for record in metrics.readable(self.path / METRICS)}
         return [one for one in range(1, epoch + 1) if one not in there]
 
     def save_checkpoint(self, state: Mapping[str, Any], tensors: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -38,24 +38,34 @@ def lines(path: Path) -> list[dict[str, Any]]:
     Raises:
         RunError: a line that was written whole is damaged.
     """
-    *whole, _torn = (read_if_there(path) or b"").split(b"\n")
     records = []
-    for number, line in enumerate(whole, start=1):
-        record = parsed(line)
-        if record is None or not isinstance(record.get("epoch"), int):
+    for number, record in enumerate(_records(path), start=1):
+        if record is None:
             raise RunError(f"{path}: damaged, line {number} is not the record of an epoch")
         records.append(record)
     return records
 
 
+def readable(path: Path) -> list[dict[str, Any]]:
+    """Return one record per epoch, without those whose lines are torn or damaged."""
+    return [record for record in _records(path) if record is not None]
+
+
 def truncate(path: Path, epoch: int) -> None:
-    """Remove the lines after an epoch.
+    """Remove damaged lines and those after an epoch.
 
     Raises:
-        RunError: the file is damaged or cannot be written.
+        RunError: the file cannot be written.
     """
-    kept = [record for record in lines(path) if record["epoch"] <= epoch]
+    kept = [record for record in readable(path) if record["epoch"] <= epoch]
     write_atomic(path, b"".join(map(_line, kept)))
+
+
+def _records(path: Path) -> Iterator[dict[str, Any] | None]:
+    """The record in every line that ends; None for one that holds none."""
+    *whole, _torn = (read_if_there(path) or b"").split(b"\n")
+    for record in map(parsed, whole):
+        yield record if record is not None and isinstance(record.get("epoch"), int) else None
 
 
 def _line(record: Mapping[str, Any]) -> bytes:

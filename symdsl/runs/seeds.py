@@ -126,11 +126,7 @@ class SeedsFolder(SeveralFolder[Seed]):
         return content.decode(errors="replace")
 
     def content(self) -> dict[str, Any]:
-        """Return the content of `seeds.json`: the seeds with their status, and a summary of the finished ones.
-
-        Raises:
-            RunError: a file of a run is damaged.
-        """
+        """Return the content of `seeds.json`: the seeds with their status, and a summary of the finished ones."""
         found = list(self.results())
         listed = [
             {"seed": one.seed, "folder": one.folder, "status": one.status, "reason": one.reason} for one, _ in found

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import IO, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from symdsl.diagnostics import RunError
-from symdsl.runs.files import finite, names_the_file, read_json, write_atomic
+from symdsl.runs.files import finite, is_draft, names_the_file, read_json, write_atomic
 from symdsl.runs.folder import LOCK, RUN, RunFolder, locked
 from symdsl.runs.schema import Status
 
@@ -75,11 +75,7 @@ class SeveralFolder(ABC, Generic[Kept]):
 
     @abstractmethod
     def content(self) -> dict[str, Any]:
-        """Return what the list holds: the runs in their present states, and what else is known of them.
-
-        Raises:
-            RunError: a file of a run is damaged.
-        """
+        """Return what the list holds: the runs in their present states, and what else is known of them."""
 
     @classmethod
     def is_one(cls, path: Path) -> bool:
@@ -104,7 +100,7 @@ class SeveralFolder(ABC, Generic[Kept]):
         """
         with names_the_file(path):
             path.mkdir(parents=True, exist_ok=True)
-            held = sorted(name for name in os.listdir(path) if name != LOCK)
+            held = sorted(name for name in os.listdir(path) if name != LOCK and not is_draft(name))
         if cls.LIST in held:
             raise RunError(f"{path}: holds {cls.CALLED}; `--resume {path}` continues them")
         if held:
@@ -136,8 +132,8 @@ class SeveralFolder(ABC, Generic[Kept]):
         return [self.run(one) for one in self.runs if self.has_begun(one)]
 
     def finished(self) -> list[Kept]:
-        """Return the runs that are finished."""
-        return [one for one in self.runs if self.present(one).status == "finished"]
+        """Return the runs that are finished, and of which nothing is lost."""
+        return [one for one in self.runs if self.has_begun(one) and RunFolder.view(self.run(one)).is_whole]
 
     def note(self, folder: str, status: Status, reason: str | None = None) -> None:
         """Record the status of the run in a folder, and write the list anew."""
@@ -148,7 +144,7 @@ class SeveralFolder(ABC, Generic[Kept]):
         """Write the list.
 
         Raises:
-            RunError: it cannot be written, or a file of a run is damaged.
+            RunError: it cannot be written.
             ValueError: the folder was opened for reading.
         """
         if self._lock is None:
@@ -158,16 +154,19 @@ class SeveralFolder(ABC, Generic[Kept]):
 
     def present(self, one: Kept) -> Kept:
         """Return the run as its folder describes it; what is no longer going on but says so was cut off."""
-        if not self.has_begun(one):
-            return one
-        run = RunFolder.view(self.run(one))
-        return one.noted(run.present_status, run.read_info().get("reason"))
+        return self._read(one)[0]
 
     def results(self) -> Iterator[tuple[Kept, Mapping[str, Any] | None]]:
-        """Yield every run in its present state, with the content of `result.json` where it is finished.
+        """Yield every run in its present state, with the content of `result.json` where it is finished."""
+        yield from map(self._read, self.runs)
 
-        Raises:
-            RunError: a file of a run is damaged.
-        """
-        for one in map(self.present, self.runs):
-            yield one, RunFolder.view(self.run(one)).read_result() if one.status == "finished" else None
+    def _read(self, one: Kept) -> tuple[Kept, Mapping[str, Any] | None]:
+        """A run in its present state, and its result; one whose files cannot be read has failed."""
+        if not self.has_begun(one):
+            return (one.noted("waiting", None) if one.status == "finished" else one), None
+        run = RunFolder.view(self.run(one))
+        try:
+            status, reason = run.present_status, run.read_info().get("reason")
+            return one.noted(status, reason), run.read_result() if status == "finished" else None
+        except RunError as error:
+            return one.noted("failed", str(error)), None

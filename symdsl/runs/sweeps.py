@@ -134,9 +134,6 @@ class SweepFolder(SeveralFolder[SweepRun]):
         """Return the table, a row for every run: what it is, its status, its figures, and the type of every layer.
 
         Figures are named by their paths in `result.json`, such as `test.nll`; what is not known is None.
-
-        Raises:
-            RunError: a file of a run is damaged.
         """
         return [self._row(one, result or {}) for one, result in self.results()]
 

@@ -120,6 +120,14 @@ def test_a_search_that_goes_back_replaces_its_events(tmp_path):
     assert scalars(tmp_path, "loss") == [(1, 4.0), (2, 2.5), (3, 1.0)]
 
 
+def test_an_event_file_that_cannot_be_opened_is_not_closed(tmp_path):
+    (tmp_path / "tensorboard").touch()
+    logger = TensorBoardLogger()
+    with pytest.raises(FileExistsError) as caught:
+        logger.on_start(tmp_path, 3, 0)
+    logger.on_fail(caught.value)
+
+
 def test_a_package_that_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(loggers, "find_spec", lambda name: None)
     with pytest.raises(RunError, match=r"needs `tensorboard`: run `pip install 'symdsl\[tensorboard\]'`"):

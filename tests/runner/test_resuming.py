@@ -116,13 +116,17 @@ def test_another_spec_is_told_both_ways_on(small, broken):
 def test_a_lost_result_is_written_again(small, tmp_path):
     run = runner.search(small(), device="cpu", out=tmp_path / "run").folder
     before = timeless(run)
-    for name in ("result.json", "model.safetensors"):
+    (run / "learned.sym").write_text("// a copy that somebody works on\n")
+    with pytest.raises(RunError, match="there is nothing to resume"):
+        runner.search(device="cpu", resume=run)
+    for name in ("result.json", "model.safetensors", "learned.sym", "architecture.svg"):
         (run / name).unlink()
         assert "the run was finished; its result is written again" in resumed(run)
         assert timeless(run) == before
-    flip(run / "model.safetensors")
-    assert resumed(run)[0] == f"{run / 'model.safetensors'} was damaged; it is written again"
-    assert timeless(run) == before
+    for name in ("model.safetensors", "result.json"):
+        flip(run / name, 40)
+        assert resumed(run)[0] == f"{run / name} was damaged; it is written again"
+        assert timeless(run) == before
     with pytest.raises(RunError, match="this run is finished, there is nothing to resume; `symdsl search SPEC --from"):
         runner.search(device="cpu", resume=run)
 
@@ -133,6 +137,26 @@ def test_lost_metrics_are_told(small, broken):
     metrics.write_bytes(kept[: len(kept) // 2])
     assert resumed(broken) == ["metrics.jsonl has lost the metrics of epochs 2 to 3"]
     assert [json.loads(line)["epoch"] for line in metrics.read_text().splitlines()] == [1, 4]
+
+
+def test_a_damaged_line_of_the_metrics_does_not_keep_a_run_from_going_on(broken):
+    metrics = broken / "metrics.jsonl"
+    first, _, third = metrics.read_bytes().splitlines(keepends=True)
+    metrics.write_bytes(first + b"[" * 100_000 + b"\n" + third)
+    with pytest.raises(RunError, match="damaged, line 2 is not the record of an epoch"):
+        RunFolder.view(broken).read_metrics()
+    assert resumed(broken) == ["metrics.jsonl has lost the metrics of epoch 2"]
+    assert [json.loads(line)["epoch"] for line in metrics.read_text().splitlines()] == [1, 3, 4]
+
+
+def test_a_run_that_is_finished_stays_so_whatever_a_callback_does_then(small, tmp_path):
+    class Impatient:
+        def on_finish(self, result):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(small(), device="cpu", out=tmp_path / "run", callbacks=[Impatient()])
+    assert RunFolder.view(tmp_path / "run").status == "finished"
 
 
 def test_a_checkpoint_that_is_damaged_is_told(small, broken, tmp_path):

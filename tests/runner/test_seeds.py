@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import statistics
 import sys
@@ -149,6 +150,28 @@ def test_an_interrupted_search_goes_on_where_it_was(quick, tmp_path):
     assert watching.told[-3:] == [("seed 2", 2), ("seed 3", 1), ("seed 3", 2)]
     assert "seed 1" not in dict(watching.told)
     assert again["layers"] == whole["layers"]
+
+
+def test_a_seed_that_is_lost_or_damaged_is_run_again_and_stops_no_other(quick, tmp_path):
+    whole = search_seeds(quick, [1, 2, 3, 4], device="cpu", out=tmp_path)
+    shutil.rmtree(tmp_path / "seed-1")
+    (tmp_path / "seed-2" / "result.json").write_text("{")
+    (tmp_path / "seed-3" / "model.safetensors").unlink()
+    states = {one.seed: one.status for one, _ in SeedsFolder.view(tmp_path).results()}
+    assert states == {1: "waiting", 2: "failed", 3: "finished", 4: "finished"}
+    again = search_seeds(quick, [1, 2, 3, 4, 5], device="cpu", resume=tmp_path)
+    assert [one["status"] for one in again["seeds"]] == ["finished"] * 5
+    assert (tmp_path / "seed-3" / "model.safetensors").exists()
+    search_seeds(quick, [1, 2, 3, 4], device="cpu", out=tmp_path / "anew")
+    for seed in (1, 2, 3):
+        assert numbers(tmp_path / f"seed-{seed}") == numbers(tmp_path / "anew" / f"seed-{seed}")
+    assert whole["layers"] == SeedsFolder.view(tmp_path / "anew").content()["layers"]
+
+
+def test_a_folder_that_was_left_while_it_was_made_can_be_used(quick, tmp_path):
+    (tmp_path / ".lock").touch()
+    (tmp_path / ".spec.sym.tmp").touch()
+    assert search_seeds(quick, [1], device="cpu", out=tmp_path)["finished"] == 1
 
 
 def test_a_folder_can_be_given_more_seeds(quick, tmp_path):

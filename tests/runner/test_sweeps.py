@@ -1,6 +1,7 @@
 """Grids of searches, and the engines that several searches run on."""
 
 import csv
+import io
 import json
 import os
 from pathlib import Path
@@ -14,7 +15,7 @@ from symdsl.progress import Observers, Silent
 from symdsl.runner import engines, grid, sweep
 from symdsl.runner.engines import InProcess, OnSlurm
 from symdsl.runner.many import run_all
-from symdsl.runner.tasks import Task
+from symdsl.runner.tasks import FAILED, Task, performed
 from symdsl.runs import RunFolder, SweepFolder
 
 TINY = """
@@ -152,6 +153,16 @@ def test_a_sweep_is_a_folder_of_runs_and_a_table(tiny, tmp_path, in_process):
         sweep(grid([tiny], {}), out=tmp_path / "all")
     with pytest.raises(RunError, match="holds the runs of a sweep, each in a folder of its own; choose one"):
         RunFolder.view(tmp_path / "all")
+
+
+def test_a_process_tells_why_its_spec_is_wrong(tmp_path):
+    stream = io.StringIO()
+    text = (
+        f'data images("{tmp_path}/gone")\nnetwork n {{\n  input image(1, 4, 4)\n  flatten\n  layer: FC -> classes\n}}'
+    )
+    task = Task(text, "n", 1, "cpu", "laplace", str(tmp_path / "run"), "n")
+    assert performed(task, stream) == FAILED
+    assert "gone" in json.loads(stream.getvalue())["failed"]
 
 
 def test_a_run_that_fails_is_told_tried_once_more_and_does_not_stop_the_others(tiny, tmp_path, in_process, monkeypatch):
