@@ -17,6 +17,7 @@ from torch.nn import functional
 from symdsl.data import Examples
 from symdsl.data.transforms import rotated
 from symdsl.diagnostics import RunError
+from symdsl.groups import misfit
 from symdsl.nn import Average, Lift, Mean, Network, RelaxedLayer, evaluation_mode, outputs_of
 
 GROUPS = "p4, p4m, translations or rotations(n)"
@@ -103,9 +104,8 @@ def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
     turns = re.fullmatch(r"rotations\((\d{1,3})\)", group.replace(" ", ""))
     if group not in ("p4", "p4m", "translations") and not (turns and int(turns[1]) >= 2):
         raise ValueError(f"`group` (={group!r}) must be {GROUPS}, n at least 2")
-    misfit = _misfit(group, height, width)
-    if misfit:
-        raise ValueError(misfit)
+    if reason := misfit(group, height, width):
+        raise ValueError(reason)
     if group == "translations":
         return tuple(_shift(row, column, height, width) for row in range(4) for column in range(4))
     if turns and 4 % int(turns[1]):
@@ -113,14 +113,6 @@ def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
     count = int(turns[1]) if turns else 4
     flips = (False, True) if group == "p4m" else (False,)
     return tuple(_turn(number * (4 // count), flip) for flip in flips for number in range(count))
-
-
-def _misfit(group: str, height: int, width: int) -> str:
-    """Why a group does not map images of a size to themselves; empty if it does."""
-    if group == "translations":
-        fits = height % 4 == width % 4 == 0
-        return "" if fits else f"`translations` move by quarters of a side: {height}x{width} images are too small"
-    return "" if height == width else f"`{group}` turns images, but {height}x{width} ones are not square"
 
 
 def _shift(row: int, column: int, height: int, width: int) -> Element:
@@ -244,7 +236,7 @@ def _layers(module: nn.Module, x: Tensor, group: str, elements: tuple[Element, .
     found = [_hidden(module, one.act(x)) for one in elements]
     for name, before in found[0].items():
         is_map = before.ndim == 4 and before.shape[2:].numel() > 1
-        if is_map and _misfit(group, *before.shape[2:]):
+        if is_map and misfit(group, *before.shape[2:]):
             continue
         size = before.flatten(1).norm(dim=1).clamp(min=torch.finfo(before.dtype).tiny)
         apart = []

@@ -124,6 +124,23 @@ def _mirrored(rotations: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
     return (*rotations, *(_product(one, _LEFT_RIGHT) for one in rotations))
 
 
+def misfit(orbit: str, height: int, width: int) -> str:
+    """Return why an orbit does not map images of a size to themselves, or the empty text if it does.
+
+    Args:
+        orbit: `p4`, `p4m`, `translations` (by quarters of a side), or `rotations(n)`.
+        height: rows.
+        width: columns.
+    """
+    size = f"{height}x{width}"
+    if orbit == "translations":
+        fits = height % 4 == width % 4 == 0
+        return (
+            "" if fits else f"`translations` move by quarters of a side, but 4 does not divide those of {size} images"
+        )
+    return "" if height == width else f"`{orbit}` turns images, but {size} ones are not square"
+
+
 TRIVIAL = "trivial"
 
 TWO_STEPS_FROM = 32

@@ -7,7 +7,15 @@ from collections.abc import Collection
 
 import attrs
 
-from symdsl.analysis.checks import check_bound, check_comments, check_lets, check_network, check_search, check_twins
+from symdsl.analysis.checks import (
+    check_bound,
+    check_comments,
+    check_invariance,
+    check_lets,
+    check_network,
+    check_search,
+    check_twins,
+)
 from symdsl.analysis.dataset import DataFacts, analyse_data
 from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate
@@ -60,6 +68,7 @@ def analyse(
     spans = {setting.name.text: setting.span for setting in definitions.search}
     check_search(search, spans, definitions.network.name.span, collector)
     check_bound(search, network, spans, definitions.network.name.span, collector)
+    check_invariance(search, data.data, spans, collector)
     if collector.failed:
         return None
     check_lets(scope, program.span.source, used)

@@ -6,11 +6,11 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 
 from symdsl.analysis.drafts import LayerDraft
-from symdsl.analysis.facts import FactorSize, Layer, Lift, Mean, Network, Node, Search
+from symdsl.analysis.facts import Data, FactorSize, Layer, Lift, Mean, Network, Node, Search
 from symdsl.analysis.joins import joins
 from symdsl.analysis.names import Scope
 from symdsl.diagnostics import Collector, Span
-from symdsl.groups import GROUPS, QUARTER_TURNS
+from symdsl.groups import GROUPS, QUARTER_TURNS, misfit
 from symdsl.kinds import KINDS, K
 from symdsl.language import ast
 
@@ -159,6 +159,15 @@ def _check_weighed(layer: Layer, network: Network, collector: Collector) -> None
         message = f"`objective = elbo` needs outputs that are linear in the weights of the last layer, `{layer.name}`"
         help = "end the network with `flatten` and a layer of `FC` without activations"
         collector.report("E214", layer.span, message, help=help)
+
+
+def check_invariance(search: Search, data: Data, spans: Mapping[str, Span], collector: Collector) -> None:
+    """Report a regulariser whose orbit does not map the images to themselves."""
+    reason = misfit(search.invariance.group, data.height, data.width) if search.invariance is not None else ""
+    if reason:
+        help = "change the size of the images with `pad` or `crop`, or drop `invariance`"
+        notes = [(data.source.span, f"delivers {data.channels}x{data.height}x{data.width} after all transforms")]
+        collector.report("E602", spans["invariance"], reason, help=help, notes=notes)
 
 
 def check_search(search: Search, spans: Mapping[str, Span], place: Span, collector: Collector) -> None:

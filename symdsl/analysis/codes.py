@@ -377,8 +377,8 @@ _TABLE = (
     ),
     Code(
         "E602",
-        "a transform that does not fit the data",
-        "The message says what the transform needs and what the data have.",
+        "a transform or `invariance` that does not fit the data",
+        "The message says what it needs and what the data have.",
         "data digits |> pad(4)",
         "data digits(size = 4) |> pad(8)",
     ),

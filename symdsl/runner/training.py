@@ -15,7 +15,7 @@ from symdsl.analysis.facts import Facts, Search
 from symdsl.auditing import Element, elements_of, invariance_penalty
 from symdsl.data import Augmentation, Dataset, Examples
 from symdsl.data.records import seeded
-from symdsl.diagnostics import NumericalError, RunError
+from symdsl.diagnostics import NumericalError
 from symdsl.evidence.loss import LIKELIHOODS, Likelihood
 from symdsl.nn import Network
 
@@ -107,12 +107,8 @@ class Trainer:
 
     def _elements(self) -> tuple[Element, ...]:
         """Return the orbit that training is regularised by."""
-        if self.search.invariance is None:
-            return ()
-        try:
-            return elements_of(self.search.invariance.group, *self.train.x.shape[2:])
-        except ValueError as error:
-            raise RunError(f"`search.invariance` does not fit the images: {error}") from None
+        invariance = self.search.invariance
+        return () if invariance is None else elements_of(invariance.group, *self.train.x.shape[2:])
 
     @property
     def steps_per_epoch(self) -> int:

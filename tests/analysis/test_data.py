@@ -15,7 +15,7 @@ import pytest
 from analysis.specs import NETWORK, codes
 from symdsl.analysis.arrays import MOST_LABELS
 from symdsl.diagnostics import SpecError
-from symdsl.spec import parse
+from symdsl.spec import check_text, parse
 
 REGRESSION = "network n {{ input image({}, {}, {})\nflatten\nlayer h: FC -> classes }}"
 
@@ -186,6 +186,28 @@ def test_targets_that_transforms_do_not_fit(steps: str, message: str) -> None:
     with pytest.raises(SpecError, match=message) as raised:
         parse(f"data digits |> {steps}\nnetwork n {{ input image(1, 8, 8)\nflatten\nlayer h: FC -> classes }}")
     assert "E602" in [one.code for one in raised.value.diagnostics]
+
+
+@pytest.mark.parametrize(
+    ("group", "size", "message"),
+    [
+        ("p4", (4, 8), "`p4` turns images, but 4x8 ones are not square"),
+        ("p4m", (4, 8), "`p4m` turns images, but 4x8 ones are not square"),
+        ("rotations(12)", (1, 64), "`rotations(12)` turns images, but 1x64 ones are not square"),
+        (
+            "translations",
+            (8, 6),
+            "`translations` move by quarters of a side, but 4 does not divide those of 8x6 images",
+        ),
+        ("translations", (4, 8), ""),
+        ("p4", (6, 6), ""),
+    ],
+)
+def test_a_regulariser_fits_the_size_of_the_images(group: str, size: tuple[int, int], message: str) -> None:
+    height, width = size
+    data = f"data given(channels = 1, height = {height}, width = {width}, classes = 2)"
+    found = check_text(f"{data}\n{REGRESSION.format(1, *size)}\nsearch {{ invariance = logit({group}) }}", "x", None)
+    assert [(one.code, one.message) for one in found] == ([("E602", message)] if message else [])
 
 
 def test_the_angle_is_one_target() -> None:
