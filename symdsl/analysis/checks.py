@@ -20,7 +20,7 @@ _LEAST_KERNEL = 3
 _BYTES = 4
 _LAPLACE_ONLY = ("start", "examples", "prior_optimizer")
 """Keys of `search` that say how the Laplace evidence is climbed."""
-_DIVISOR = re.compile(r"//\s*[0-9]+\s*")
+_DIVISOR = re.compile(r"//\s*(?:[0-9]+|([A-Za-z_][A-Za-z0-9_]*))\s*")
 
 
 def check_lets(scope: Scope, written: str, used: Collection[str]) -> None:
@@ -30,12 +30,15 @@ def check_lets(scope: Scope, written: str, used: Collection[str]) -> None:
             scope.collector.report("W102", let.name.span, f"`{name}` is never used", help="drop it, or use it")
 
 
-def check_comments(comments: Sequence[ast.Comment], collector: Collector) -> None:
-    """Warn of comments that look like the divisor of a whole-number division."""
+def check_comments(comments: Sequence[ast.Comment], scope: Scope) -> None:
+    """Warn of comments that look like the divisor of a whole-number division: a number, or the name of a `let`."""
     for comment in comments:
-        if not comment.alone and _DIVISOR.fullmatch(comment.text):
+        found = None if comment.alone else _DIVISOR.fullmatch(comment.text)
+        if found is not None and (found[1] is None or found[1] in scope.lets):
             message = f"`{comment.text}` is a comment, not a division"
-            collector.report("W107", comment.span, message, help="write `floor(a / b)` for a whole-number division")
+            scope.collector.report(
+                "W107", comment.span, message, help="write `floor(a / b)` for a whole-number division"
+            )
 
 
 def check_twins(layers: Sequence[LayerDraft], collector: Collector) -> None:

@@ -9,7 +9,7 @@ import attrs
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
-from symdsl.diagnostics import Collector
+from symdsl.diagnostics import Collector, shortened
 from symdsl.language import ast
 from symdsl.language.builder import build
 from symdsl.language.tables import stored
@@ -37,7 +37,7 @@ def parse_program(
 
 
 def parse_expression(text: str, source: str, collector: Collector) -> ast.Expression:
-    """Parse the text of one value into a tree; an `Unread` if it has an error."""
+    """Parse the text of one value, which has no comments, into a tree; an `Unread` if it has an error."""
     before = len(collector.diagnostics)
     tree = _parse(text, "expression", source, collector, Allowance())
     assert not isinstance(tree, ast.Program), "an expression is not a program"
@@ -57,6 +57,11 @@ def _parse(
         words = read_words(_grammar(), text, source, allowance)
     except MalformedError as error:
         collector.report(error.code, error.span, str(error), help=error.help)
+        return None
+    if comments and start == "expression":
+        message = f"a value has no comments, found `{shortened(comments[0].text)}`"
+        help = "drop it, or write `floor(a / b)` for a whole-number division"
+        collector.report("E104", comments[0].span, message, help=help)
         return None
     tree = _tree(words, text, start, source, collector)
     if tree is None:

@@ -52,6 +52,7 @@ def test_a_right_library_is_accepted(tmp_path: Path, text: str) -> None:
         ("FC, CONV", "FC, CNV", ["E301 3"]),
         ("let kernel = 3", "let kernel = kernel", ["E309 2"]),
         ("flatten", "lift p5", ["E305 13"]),
+        ("flatten", "flatten // 2", ["W107 13"]),
         ("network pyramid(", "network pyramid(a) { input image(1, 1, 1) flatten }\nnetwork pyramid(", ["E308 6"]),
     ],
 )
