@@ -34,8 +34,9 @@ class _Cells:
         relative to the working folder. A spec that is wrong shows its diagnostics, and the name keeps its value.
         """
         name, overrides = _options(line)
-        # the line of the magic is the first of the cell, so that lines have the numbers that the notebook shows
-        spec = parse(f"\n{cell}", overrides, f"In [{self.shell.displayhook.prompt_count}]", Path("cell.sym"))
+        # the line of the magic is the first of the cell, so that lines have the numbers that the notebook shows; the
+        # path is that of the working folder, which no file to import can have
+        spec = parse(f"\n{cell}", overrides, f"In [{self.shell.displayhook.prompt_count}]", Path())
         if spec.warnings:
             print(render_text(spec.warnings, wants_colour(True, os.environ)), file=sys.stderr)
         if name is None:
@@ -52,10 +53,14 @@ def _options(line: str) -> tuple[str | None, dict[str, str]]:
     """
     from IPython.core.error import UsageError
 
-    words = shlex.split(line)
+    usage = f"write `%%sym NAME KEY=VALUE ...`, each part if it is needed; found `{line}`"
+    try:
+        words = shlex.split(line)
+    except ValueError as error:  # a quotation without its end
+        raise UsageError(usage) from error
     pairs = (word.partition("=") for word in words if "=" in word)
     overrides = {key.strip(): value.strip() for key, _, value in pairs}
     names = [word for word in words if "=" not in word]
     if len(names) > 1 or not all(name.isidentifier() for name in names):
-        raise UsageError(f"write `%%sym NAME KEY=VALUE ...`, each part if it is needed; found `{line}`")
+        raise UsageError(usage)
     return (names[0] if names else None), overrides

@@ -93,13 +93,14 @@ def test_warnings_are_told_and_do_not_stop(shell: InteractiveShell, capsys: pyte
     assert "small" in shell.user_ns
 
 
-def test_a_cell_can_import_from_the_working_folder(shell: InteractiveShell) -> None:
-    Path("widths.sym").write_text("let width = 5\n")
-    run(shell, f'%%sym small\nimport "widths.sym"\n{BODY}').raise_error()
+@pytest.mark.parametrize("name", ["widths.sym", "cell.sym"])
+def test_a_cell_can_import_from_the_working_folder(shell: InteractiveShell, name: str) -> None:
+    Path(name).write_text("let width = 5\n")
+    run(shell, f'%%sym small\nimport "{name}"\n{BODY}').raise_error()
     assert shell.user_ns["small"].facts.network.nodes[1].out_shape.channels == 5
 
 
-@pytest.mark.parametrize("line", ["a b", "1st"])
+@pytest.mark.parametrize("line", ["a b", "1st", 's data.root="abc'])
 def test_a_line_that_means_nothing_says_what_to_write(
     shell: InteractiveShell, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
