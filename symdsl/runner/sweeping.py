@@ -66,11 +66,13 @@ def grid(
 
     Raises:
         SpecError: a spec is wrong with some settings; it carries all that is wrong with the first such choice.
-        ValueError: a spec is given twice, the seeds make no sense, or there would be too many runs.
+        ValueError: a spec is given twice, the seeds make no sense or are set as well, or there would be too many runs.
     """
     files = [Path(one).resolve() for one in specs]
     if twice := next((one for one, file in zip(specs, files, strict=True) if files.count(file) > 1), None):
         raise ValueError(f"`{twice}` is given twice")
+    if seeds is not None and "search.seed" in settings:
+        raise ValueError("`search.seed` is set, and seeds are given as well: leave one of them out")
     chosen = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
     if len(specs) * len(chosen) * len(objectives) > MOST_RUNS:
         raise ValueError(f"{len(specs) * len(chosen) * len(objectives):,} runs are more than {MOST_RUNS:,}")

@@ -128,6 +128,8 @@ def test_a_grid_is_refused_where_it_is_wrong_or_too_large(tiny):
     assert (found.code, found.span.source, "did you mean `width`?" in (found.help or "")) == ("E310", "--set", True)
     with pytest.raises(ValueError, match=r"tiny.sym` is given twice"):
         grid([tiny, tiny], {})
+    with pytest.raises(ValueError, match=r"`search.seed` is set, and seeds are given as well"):
+        grid([tiny], {"search.seed": ("1", "2")}, (1, 2))
     with pytest.raises(ValueError, match=r"1,002 runs are more than 1,000"):
         grid([tiny], {"width": tuple(map(str, range(1, 502)))}, None, ("laplace", "map"))
 
