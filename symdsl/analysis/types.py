@@ -25,7 +25,7 @@ from symdsl.catalog.signatures import (
     Variant,
     Whole,
 )
-from symdsl.diagnostics import Span, listing, suggest
+from symdsl.diagnostics import Span, listing, shortened, suggest
 
 
 @attrs.frozen
@@ -183,7 +183,7 @@ def _(type: Whole, found: Located, name: str, scope: Scope) -> BoundValue | None
     if not type.minimum <= value <= type.maximum:
         short = value < type.minimum and type.maximum >= 10**9
         bounds = f"at least {type.minimum}" if short else f"from {type.minimum} to {type.maximum}"
-        _outside(f"`{name}` (={value}) must be {bounds}", found, scope)
+        _outside(f"`{name}` (={shortened(str(value))}) must be {bounds}", found, scope)
         return None
     return value
 

@@ -121,6 +121,7 @@ def test_the_source_comes_before_transforms() -> None:
         ({"data.copy": "3"}, r"(?s)E310\]: unknown key `copy` of `data`\n  --> --set:1:6\n.*did you mean `copies`\?"),
         ({"serch.epochs": "3"}, r"(?s)E310\]: unknown section `serch`.*did you mean `search`\?"),
         ({"width": "1e30"}, r"E402\]: `channels` \(=\d{31}\) must be from 1 to 9223372036854775807\n"),
+        ({"width": "1e300"}, r"E402\]: `channels` \(=1\d{36}\.\.\.\) must be from 1 to"),
         ({"data.copies": "1001"}, r"E402\]: `copies` \(=1001\) must be from 1 to 1000\n  --> --set:1:13"),
     ],
 )
