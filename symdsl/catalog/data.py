@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal
+from typing import Literal, cast
 
 import attrs
 
@@ -148,6 +148,10 @@ def _standardize(outline: Outline, arguments: Arguments) -> Outline:
 def _rotate(outline: Outline, arguments: Arguments) -> Outline:
     if arguments.get("label") != "angle":
         return outline
+    degrees, step = (cast(float, arguments[name]) for name in ("degrees", "step"))
+    if degrees == 0 or step > degrees:
+        few = f"`step` (={step:g}) is above `degrees` (={degrees:g})" if step > degrees else "`degrees` is 0"
+        raise MisfitError(f"{few}: all angles are 0, and all targets equal")
     if "targets" in outline.standardized:
         raise MisfitError("the targets are standardized already, and the angle would replace them: move it in front")
     return attrs.evolve(outline, task="regression", classes=1, names=())
