@@ -47,13 +47,14 @@ def define(program: ast.Program, collector: Collector) -> Definitions:
     statements = program.statements
     names, gaps = named(program, collector), gaps_of(program)
     networks = [one for one in names if isinstance(one, ast.Network | ast.Instance)]
+    complete = len(networks) == sum(isinstance(one, ast.Network | ast.Instance) for one in statements)
     searches = [one for one in statements if isinstance(one, ast.Search)]
     _only_one("search", searches, collector)
     return Definitions(
         lets={one.name.text: one for one in names if isinstance(one, ast.Let)},
         templates={one.name.text: one for one in networks if isinstance(one, ast.Network)},
         blocks={one.name.text: one for one in names if isinstance(one, ast.Block)},
-        network=_network(networks, gaps, program.span, collector),
+        network=_network(networks, complete and not hidden("network", gaps), program.span, collector),
         data=_data([one for one in statements if isinstance(one, ast.Data)], gaps, program.span, collector),
         priors=tuple(rule for one in statements if isinstance(one, ast.Priors) for rule in one.rules),
         search=searches[0].settings if searches else (),
@@ -130,15 +131,16 @@ def report_twice(what: str, name: ast.Word, first: Span, collector: Collector) -
 
 
 def _network(
-    networks: Sequence[ast.Network | ast.Instance], gaps: Sequence[ast.Unread], whole: Span, collector: Collector
+    networks: Sequence[ast.Network | ast.Instance], complete: bool, whole: Span, collector: Collector
 ) -> ast.Network | ast.Instance | None:
+    """The network to build; that there is none is reported if `networks` are all that the spec has."""
     instantiated = {one.template.name.text for one in networks if isinstance(one, ast.Instance)}
     built = [
         one
         for one in networks
         if isinstance(one, ast.Instance) or not (one.parameters or one.name.text in instantiated)
     ]
-    if not built and hidden("network", gaps):
+    if not built and not complete:
         return None
     if not built:
         first = networks[0].name if networks else None

@@ -13,7 +13,7 @@ from symdsl.analysis.expressions import evaluate, unknown_name
 from symdsl.analysis.facts import Data
 from symdsl.analysis.layers import layer
 from symdsl.analysis.maps import begin, flatten, lift, pool, project
-from symdsl.analysis.names import Scope, unknown
+from symdsl.analysis.names import Scope, report_twice, unknown
 from symdsl.analysis.parameters import bind_parameters
 from symdsl.analysis.residuals import residual, stands_outside
 from symdsl.analysis.values import Located, describe
@@ -152,6 +152,10 @@ def _enter(block: ast.Block, node: ast.Use, path: str, walker: Walker) -> None:
 
 @_item.register
 def _(node: ast.Repeat, walker: Walker) -> None:
+    first: dict[str, ast.Word] = {}
+    for name in node.names:
+        if first.setdefault(name.text, name) is not name:
+            report_twice("a name of `repeat`", name, first[name.text].span, walker.scope.collector)
     values = evaluate(node.values, walker.scope)
     if values is not None and isinstance(values.value, tuple):
         _go_round(node, values.value, walker)

@@ -162,10 +162,11 @@ class _Builder:
 
     def pattern(self, children: list[Any]) -> ast.Pattern | ast.Unread:
         words = [child for child in children if isinstance(child, Token)]
-        apart = next((after for before, after in itertools.pairwise(words) if before.end_pos != after.start_pos), None)
+        apart = next((pair for pair in itertools.pairwise(words) if pair[0].end_pos != pair[1].start_pos), None)
         if apart is not None:
-            span = token_span(apart, self._source)
-            self._collector.report("E104", span, f"expected `.` or `~`, found `{apart}`")
+            before, span = (token_span(word, self._source) for word in apart)
+            if not self._collector.knows("E104", before.end.until(span.start)):  # a dot left out between them
+                self._collector.report("E104", span, f"expected `.` or `~`, found `{apart[1]}`")
             return ast.Unread(span=span)
         return ast.Pattern("".join(words), _arguments(children), self._span(children))
 

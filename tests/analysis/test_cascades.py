@@ -93,6 +93,7 @@ MISTAKES = [
     ("network whole = part(both, scale = 2)", "network whole =", "E104"),
     ("first.CONV ~", "first.CONV", "E104"),
     ("first.CONV ~", "first CONV ~", "E104"),
+    ("l2.F-FC.w1 ~", "l2.F-FC.w1.x ~", "E104"),
     ("h1.bias    ~ normal(variance = 2)\n}", "h1.bias    ~ normal(variance = 2)\n", "E104"),
     ("prior {", "prior", "E104"),
     ("epochs    = 6", "epochs 6", "E104"),
@@ -103,6 +104,8 @@ MISTAKES = [
     ("fisher = exact)", "fisher = exact", "E104"),
     # What stands for nothing, or does not fit.
     ("let width = 4", "let width = 4\nlet width = 5", "E308"),
+    ("let width = 4", "let width = 4\nlet whole = 5", "E308"),
+    ("[(1, 2), (2, 1)] as (m, s)", "[(1, 2, 1), (2, 1, 1)] as (m, s, s)", "E308"),
     ("let width = 4", "let width = width", "E309"),
     ("let width = 4", "let width = 4/0", "E404"),
     ("let width = 4", 'let width = "a" * 2', "E401"),
