@@ -76,7 +76,12 @@ def _finish(network: ast.Network, walker: Walker) -> None:
         classes = f"{walker.data.classes} {'classes' if walker.data.task == 'classification' else 'targets'}"
         message = f"`{network.name.text}` ends with {shape.channels} channels, but the data have {classes}"
         notes = [(walker.data.source.span, f"has {classes} after all transforms")]
-        walker.scope.collector.report("E207", last.span, message, help="end with `-> classes`", notes=notes)
+        help = "end with `-> classes`"
+        if walker.scope.origin("classes"):
+            help = f"`classes` is a `let` here: give it another name, and {help}"
+        walker.scope.collector.report(
+            "E207", last.span, message, help=help, notes=[*notes, *walker.scope.origin("classes")]
+        )
 
 
 @singledispatch

@@ -95,3 +95,9 @@ def test_a_block_without_its_use_is_known_by_its_name() -> None:
     assert only.help == "did you mean `use stage`?"
     assert only.fix is not None
     assert only.fix.content == "use stage"
+
+
+def test_classes_that_a_let_hides_are_not_suggested_alone() -> None:
+    (only,) = found(f"let classes = 3\n{RIGHT}")
+    assert only.message == "`whole` ends with 3 channels, but the data have 10 classes"
+    assert only.help == "`classes` is a `let` here: give it another name, and end with `-> classes`"
