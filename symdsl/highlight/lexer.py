@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from pygments.lexer import RegexLexer, bygroups
 from pygments.token import Comment, Keyword, Name, Number, Operator, Punctuation, String, Text
 
-from symdsl.highlight.rules import Rule, rules
+from symdsl.highlight.rules import BLANK, Rule, rules
 
 _TOKENS = {
     "comment": Comment.Single,
@@ -30,7 +30,7 @@ _TOKENS = {
 
 
 def _states(table: Iterable[Rule]) -> list[tuple[str, Any]]:
-    states: list[tuple[str, Any]] = [(r"\s+", Text)]
+    states: list[tuple[str, Any]] = [(rf"{BLANK}+", Text)]
     for one in table:
         tokens = [_TOKENS[name] for name in one.classes]
         states.append((one.pattern, tokens[0] if len(tokens) == 1 else bygroups(*tokens)))

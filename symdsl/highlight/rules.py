@@ -11,7 +11,7 @@ from symdsl.analysis.expressions import FUNCTIONS
 from symdsl.analysis.overrides import SECTIONS
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.networks import ACTIVATIONS, INPUTS, NORMAL, REDUCTIONS
+from symdsl.catalog.networks import ACTIVATIONS, INPUTS, NORMAL, REDUCTIONS, TRANSFORMATIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Choice, Signature, Switch, Variant
 from symdsl.groups import GROUPS, TRIVIAL
@@ -22,6 +22,9 @@ NAME = r"[A-Za-z_][A-Za-z0-9_]*"
 _DECLARING = ("LET", "NETWORK", "LAYER", "BLOCK", "PROFILE", "AS")
 _END = r"(?![A-Za-z0-9_])"
 _GAP = r"[ \t]+"
+
+BLANK = r"[ \t\r\n\f]"
+"""What may stand between words, as in the grammar."""
 
 
 @attrs.frozen
@@ -45,7 +48,7 @@ def declaring() -> tuple[str, ...]:
 
 def callables() -> tuple[str, ...]:
     """Return the words that can be called, except kinds, and groups, which have the same meaning everywhere."""
-    steps = [*SOURCES, *TRANSFORMS, *INPUTS, NORMAL.name, *FUNCTIONS]
+    steps = [*SOURCES, *TRANSFORMS, *INPUTS, *TRANSFORMATIONS, NORMAL.name, *FUNCTIONS]
     return _sorted([*steps, *(option.name for option in _options(SEARCH) if option.name not in GROUPS)])
 
 

@@ -65,7 +65,7 @@ def test_each_word_is_what_the_tables_say() -> None:
     assert [token for word in sorted(FLAGS) for token, _ in lexed(word)] == [Keyword.Constant, Keyword.Constant]
     assert {token for word in callables() for token, _ in lexed(word)} == {Name.Function}
     assert {token for word in constants() for token, _ in lexed(word)} == {Name.Builtin}
-    assert {"digits", "standardize", "normal", "floor", "mackay"} <= set(callables())
+    assert {"digits", "standardize", "affine", "normal", "floor", "mackay"} <= set(callables())
     assert {"relu", "p4", "max", "classes", "cosine", "fixed", "pointwise"} <= set(constants())
 
 
@@ -94,6 +94,12 @@ def test_types_of_parameters_are_types_and_a_name_after_a_colon_is_none() -> Non
         "whole",
     ]
     assert (Name, "list") in lexed("layer l1: list -> 3")
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\n", "\f", "\v", "\x1c", "\x85", "\N{NO-BREAK SPACE}", "\N{EM SPACE}"])
+def test_blanks_are_those_of_the_parser(blank: str) -> None:
+    unreadable = [str(token) for token in tokens(f"let{blank}a") if token.type == "UNREADABLE"]
+    assert [value for token, value in lexer().get_tokens(f"let{blank}a") if token in Error] == unreadable
 
 
 def test_what_means_nothing_is_an_error_token() -> None:
