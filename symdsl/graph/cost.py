@@ -97,14 +97,16 @@ def evidence_interval(nodes: Iterable[Node], curvature: str, examples: int, batc
     passes = blocks / _BACKWARD + sum(RELATIVE_COST[key] for key, yes in used.items() if yes)
     steps = passes * examples / batch
     if used["kfac"]:
-        candidates = [candidate for node in nodes if isinstance(node, Layer) for candidate in node.candidates]
-        training = _BACKWARD * batch * sum(candidate.multiply_adds for candidate in candidates)
-        steps += EIGENVALUE_COST * sum(_cubes(candidate, examples) for candidate in candidates) / training
+        times = copies(nodes)
+        candidates = [(one, times[node.name]) for node in nodes if isinstance(node, Layer) for one in node.candidates]
+        training = _BACKWARD * batch * sum(number * one.multiply_adds for one, number in candidates)
+        cubes = sum(_cubes(one, number * examples) for one, number in candidates)
+        steps += EIGENVALUE_COST * cubes / training
     return math.ceil(steps / EVIDENCE_SHARE)
 
 
 def _cubes(candidate: Candidate, examples: int) -> int:
-    """Sum of n^3 over all blocks of the factors, n a side or the vectors if they are fewer."""
+    """Sum of n^3 over all blocks of the factors, n a side or the vectors if they are fewer; copies are examples."""
     uses = -(-candidate.multiply_adds // max(candidate.parameters, 1))
     factors = [factor for tensor in candidate.tensors for factor in (tensor.left, tensor.right)]
     return sum(factor.blocks * min(factor.side, examples * uses) ** 3 for factor in factors)

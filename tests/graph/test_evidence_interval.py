@@ -40,6 +40,17 @@ def test_kronecker_factors_cost_their_eigenvalues_too(examples: int):
     assert 0 <= interval(parse(SPEC), "kfac-expand", examples, 128) - steps / EVIDENCE_SHARE < 1
 
 
+@pytest.mark.parametrize("examples", [256, 16])
+def test_copies_of_an_average_are_examples_of_training_and_of_the_factors(examples: int):
+    average = "average affine(rotation = 5, samples = 3) {\n  layer l1"
+    spec = parse(SPEC.replace("layer l1", average).replace("flatten", "flatten\n  }"))
+    copied, dense = [64, 1, 1, 1, 1, 4, 64, 4, 9], [10, 256]
+    cubes = sum(min(side, 3 * examples) ** 3 for side in copied) + sum(min(side, examples) ** 3 for side in dense)
+    training = 3 * 128 * multiply_adds(spec.graph())
+    steps = RELATIVE_COST["kfac"] * examples / 128 + EIGENVALUE_COST * cubes / training
+    assert 0 <= interval(spec, "kfac-expand", examples, 128) - steps / EVIDENCE_SHARE < 1
+
+
 @pytest.mark.parametrize("curvature", ["joint", "kfac-expand"])
 def test_residual_blocks_cost_a_forward_pass_each_and_the_joint_matrix(curvature: str):
     plain = "layer r: CONV(3) -> 4 |> relu\n  layer s: CONV(3) -> 4\n  "
