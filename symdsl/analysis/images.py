@@ -181,6 +181,8 @@ def _classes(folder: Path) -> dict[str, list[str]]:
         raise BadDataError(f"cannot read the folder `{error.filename}` ({error.strerror}); {_LAYOUT}") from error
     if not found:
         raise BadDataError(f"`{folder}` has no folders of classes; {_LAYOUT}")
+    if unreadable := next((name for name in names if not name.isprintable()), None):
+        raise BadDataError(f"the name of the folder of a class, {unreadable!a}, has letters that cannot be printed")
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -53,6 +54,12 @@ def test_what_a_check_finds_out(tmp_path: Path) -> None:
     assert (data.channels, data.height, data.width, data.classes) == (1, 4, 5, 2)
     outline = outlines.outline_of_images(str(tmp_path), "auto")
     assert (outline.names, outline.train, outline.test) == (("cat", "dog"), 2, 1)
+
+
+@pytest.mark.parametrize("name", [b"caf\xe9", b"\x1b[31mred"])
+def test_a_class_whose_name_cannot_be_printed_is_refused(name: bytes, tmp_path: Path) -> None:
+    (folder(tmp_path, grey()) / "train" / "dog").rename(os.fsdecode(os.fsencode(tmp_path / "train") + b"/" + name))
+    assert "has letters that cannot be printed" in said(tmp_path)
 
 
 def test_images_are_loaded_class_by_class_as_they_are(tmp_path: Path) -> None:
