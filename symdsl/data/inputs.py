@@ -16,13 +16,14 @@ from symdsl.analysis.facts import Data, Step
 from symdsl.analysis.images import SUFFIXES, header_of, opened
 from symdsl.catalog.data import BadDataError
 from symdsl.data.arrays import read_images
+from symdsl.data.loading import streamed
 from symdsl.data.preprocessing import Preprocessing
-from symdsl.data.records import Dataset, Examples, seeded
+from symdsl.data.records import Dataset, Examples, Streams
 from symdsl.data.transforms import TRANSFORMS
 from symdsl.diagnostics import RunError
 
 DRAWN = frozenset({"rotate", "translate", "scale", "quadrants", "subset", "augment"})
-"""Transforms that make a task of data by drawing at random: a new input is taken as it is."""
+"""Transforms that draw at random for every image: a new input is taken as it is, as by a `shuffle` not `alike`."""
 
 _MODES = {1: ("grey", "L"), 3: ("rgb", "RGB")}
 """What an image is taken as for a number of channels, in the words of the language and in those of Pillow."""
@@ -37,26 +38,30 @@ class Preparation:
     Attributes:
         data: of the network.
         found: what its training data were standardized with.
+        seed: of the permutation of a `shuffle` that is the same for all images.
     """
 
     data: Data
     found: Preprocessing
+    seed: int
 
     @property
     def steps(self) -> tuple[Step, ...]:
         """The transforms that a new input goes through, those before the last `quadrants` left out."""
-        return tuple(step for step, taken in self._taken() if taken)
+        return tuple(step for step, _, taken in self._taken() if taken)
 
     @property
     def left_out(self) -> tuple[Step, ...]:
         """The transforms of the training data that a new input does not go through."""
-        return tuple(step for step, taken in self._taken() if not taken)
+        return tuple(step for step, _, taken in self._taken() if not taken)
 
-    def _taken(self) -> list[tuple[Step, bool]]:
+    def _taken(self) -> Iterator[tuple[Step, Streams, bool]]:
         names = [step.name for step in self.data.transforms]
         first = len(names) - names[::-1].index("quadrants") if "quadrants" in names else 0
-        of_images = [one for one in enumerate(self.data.transforms) if dict(one[1].arguments).get("what") != "targets"]
-        return [(one, place >= first and one.name not in DRAWN) for place, one in of_images]
+        for place, (step, streams) in enumerate(streamed(self.data.transforms, self.seed)):
+            arguments = dict(step.arguments)
+            if arguments.get("what") != "targets":
+                yield step, streams, place >= first and step.name not in DRAWN and arguments.get("alike", True) is True
 
     def __call__(self, x: Tensor | NDArray[Any]) -> Tensor:
         """Images as the network reads them.
@@ -72,8 +77,8 @@ class Preparation:
         some, given = (Examples(part, torch.zeros(len(part))) for part in (x[:1], x))
         dataset = Dataset(some, given, "regression", preprocessing=self.found)
         try:
-            for step in self.steps:
-                dataset = TRANSFORMS[step.name](dataset, step, seeded)
+            for step, streams, taken in self._taken():
+                dataset = TRANSFORMS[step.name](dataset, step, streams) if taken else dataset
         except (ValueError, RuntimeError) as error:
             raise RunError(str(error)) from error
         wanted = self.data.channels, self.data.height, self.data.width

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from symdsl.catalog.data import BadDataError, MisfitError
 from symdsl.data.checks import check_shape, check_targets, check_task, check_values
 from symdsl.data.memory import room_for
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
-from symdsl.data.records import Dataset, Watch, seeded, unwatched
+from symdsl.data.records import Dataset, Streams, Watch, seeded, unwatched
 from symdsl.data.sources import SOURCES
 from symdsl.data.transforms import TRANSFORMS
 from symdsl.diagnostics import RunError
@@ -79,16 +79,23 @@ def stages(
     found = evolve(preprocessing or UNPREPARED, classes=class_names(data))
     dataset = evolve(dataset, room=room, preprocessing=found)
     yield data.source, dataset
-    # A stream is counted among transforms of the same name, so that a `subset` put in front moves nobody else's draws.
-    seen: Counter[str] = Counter()
-    for step in data.transforms:
-        streams = partial(seeded, seed, step.name, seen[step.name])
-        seen[step.name] += 1
+    for step, streams in streamed(data.transforms, seed):
         watch(written(step), 0, 0)
         dataset = TRANSFORMS[step.name](dataset, step, streams)
         yield step, dataset
     check_targets(dataset, origin)
     check_shape(dataset, origin, (data.channels, data.height, data.width))
+
+
+def streamed(steps: Iterable[Step], seed: int) -> Iterator[tuple[Step, Streams]]:
+    """Yield every transform with the streams it draws from.
+
+    They are counted among transforms of the same name, so that a `subset` put in front moves nobody else's draws.
+    """
+    seen: Counter[str] = Counter()
+    for step in steps:
+        yield step, partial(seeded, seed, step.name, seen[step.name])
+        seen[step.name] += 1
 
 
 def class_names(data: Data) -> tuple[str, ...] | None:

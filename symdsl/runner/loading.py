@@ -129,4 +129,4 @@ def load_run(path: str | Path, device: str = "auto") -> Run:
     folder.refuse_damaged(WEIGHTS)
     model = read_model(folder.path / WEIGHTS)
     model.network.to(resolve_device(device))
-    return Run(folder.path, model, result, Preparation(model.data, model.preprocessing))
+    return Run(folder.path, model, result, Preparation(model.data, model.preprocessing, result["seed"]))

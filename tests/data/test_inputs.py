@@ -22,7 +22,7 @@ def pixels(*shape: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
 
 
-def preparation(steps: str, tmp_path: Path, channels: int = 1) -> tuple[Preparation, data.Dataset]:
+def preparation(steps: str, tmp_path: Path, channels: int = 1, seed: int = 711) -> tuple[Preparation, data.Dataset]:
     """Of data in a file `data.npz`, 8x8, that go through `steps`."""
     np.savez(
         tmp_path / "data.npz",
@@ -32,11 +32,17 @@ def preparation(steps: str, tmp_path: Path, channels: int = 1) -> tuple[Preparat
         y_test=np.arange(5) % 2,
     )
     spec = parse(f'data arrays("{tmp_path}/data.npz"){steps}\n\n{NETWORK}')
-    dataset = data.load(spec)
-    return Preparation(spec.facts.data, dataset.preprocessing), dataset
+    dataset = data.load(spec, seed)
+    return Preparation(spec.facts.data, dataset.preprocessing, seed), dataset
 
 
-@pytest.mark.parametrize("steps", ["|> resize(6) |> standardize", "|> standardize |> crop(6)", "|> crop(4) |> pad(6)"])
+@pytest.mark.parametrize(
+    "steps",
+    [
+        *("|> resize(6) |> standardize", "|> standardize |> crop(6)", "|> crop(4) |> pad(6)"),
+        *("|> shuffle |> crop(6)", "|> crop(6) |> shuffle |> standardize |> shuffle"),
+    ],
+)
 def test_arrays_go_through_the_transforms_of_the_data(steps: str, tmp_path: Path) -> None:
     prepare, dataset = preparation(steps, tmp_path)
     np.savez(tmp_path / "new.npz", x_test=pixels(5, 1, 8, 8), other=np.zeros(3))
@@ -47,13 +53,23 @@ def test_arrays_go_through_the_transforms_of_the_data(steps: str, tmp_path: Path
 
 
 def test_what_draws_at_random_is_left_out(tmp_path: Path) -> None:
-    steps = "|> crop(3) |> quadrants |> rotate(degrees = 30) |> subset(10) |> standardize |> augment(flip)"
+    drawn = "rotate(degrees = 30) |> shuffle(alike = false) |> subset(10)"
+    steps = f"|> crop(3) |> quadrants |> {drawn} |> standardize |> augment(flip)"
     prepare, dataset = preparation(steps, tmp_path)
-    assert [step.name for step in prepare.left_out] == ["crop", "quadrants", "rotate", "subset", "augment"]
+    left_out = ["crop", "quadrants", "rotate", "shuffle", "subset", "augment"]
+    assert [step.name for step in prepare.left_out] == left_out
     x = torch.rand(4, 1, 6, 6)
     found = dataset.preprocessing.standardize
     assert found is not None
     assert_same(prepare(x), (x - found.mean[0]) / found.std[0], 1e-5)
+
+
+def test_pixels_are_shuffled_as_those_of_the_seed(tmp_path: Path) -> None:
+    for seed in (3, 4):
+        prepare, dataset = preparation("|> crop(6) |> shuffle", tmp_path, seed=seed)
+        assert_same(prepare(pixels(5, 1, 8, 8)), dataset.test.x, 1e-6)
+    other, _ = preparation("|> crop(6) |> shuffle", tmp_path, seed=5)
+    assert not torch.equal(other(pixels(5, 1, 8, 8)), dataset.test.x)
 
 
 @pytest.mark.parametrize("channels", [1, 3])

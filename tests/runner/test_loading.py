@@ -33,6 +33,17 @@ class Listening(Callback):
 
 
 @pytest.fixture
+def shuffled(tmp_path):
+    """A run on shuffled pixels, whose seed is not that of its spec."""
+    spec = parse(
+        "data synthetic(size = 4, classes = 3, train = 48, test = 24) |> shuffle\n\nnetwork n {\n"
+        "  input image(channels, 4, 4)\n  flatten\n  layer h1: FC -> classes\n}\n\nsearch {\n  epochs = 1\n}\n"
+    )
+    runner.search(spec, seed=5, device="cpu", out=tmp_path / "shuffled")
+    return symdsl.load_run(tmp_path / "shuffled", device="cpu")
+
+
+@pytest.fixture
 def run(small, tmp_path):
     runner.search(small(), device="cpu", out=tmp_path / "run")
     return symdsl.load_run(tmp_path / "run", device="cpu")
@@ -47,6 +58,13 @@ def test_the_network_is_the_one_that_was_measured(run, small):
     assert_same(plain.probabilities, run.network(test.x).detach().double().softmax(1), 1e-9)
     assert plain.nll(test.y) == pytest.approx(run.result["test"]["nll"], rel=1e-6)
     assert plain.calibration_error(test.y) == pytest.approx(run.result["test"]["ece"], rel=1e-6)
+
+
+def test_pixels_are_shuffled_as_in_the_run(shuffled):
+    plain = parse(shuffled.spec.text().replace(" |> shuffle", ""))
+    test = data.load(plain, shuffled.result["seed"]).test
+    found = shuffled.predict(shuffled.prepare(test.x), calibrated=False)
+    assert found.nll(test.y) == pytest.approx(shuffled.result["test"]["nll"], rel=1e-6)
 
 
 @pytest.mark.parametrize("calibrated", [True, False])
