@@ -12,14 +12,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from symdsl.analysis.dataset import trail
 from symdsl.analysis.facts import Data, Step
 from symdsl.analysis.images import SUFFIXES, header_of, opened
-from symdsl.catalog.data import BadDataError
+from symdsl.catalog.data import BadDataError, MisfitError, Outline
 from symdsl.data.arrays import read_images
 from symdsl.data.loading import streamed
 from symdsl.data.preprocessing import Preprocessing
 from symdsl.data.records import Dataset, Examples, Streams
-from symdsl.data.transforms import TRANSFORMS
+from symdsl.data.transforms import TRANSFORMS, order_of
 from symdsl.diagnostics import RunError
 
 DRAWN = frozenset({"rotate", "translate", "scale", "quadrants", "subset", "augment"})
@@ -46,22 +47,44 @@ class Preparation:
     seed: int
 
     @property
-    def steps(self) -> tuple[Step, ...]:
-        """The transforms that a new input goes through, those before the last `quadrants` left out."""
-        return tuple(step for step, _, taken in self._taken() if taken)
-
-    @property
     def left_out(self) -> tuple[Step, ...]:
         """The transforms of the training data that a new input does not go through."""
-        return tuple(step for step, _, taken in self._taken() if not taken)
+        return tuple(step for _, step, _, taken in self._of_images() if not taken)
 
-    def _taken(self) -> Iterator[tuple[Step, Streams, bool]]:
+    def recipe(self) -> list[tuple[str, dict[str, Any]]]:
+        """Return name and arguments of all transforms of a new input; `shuffle` has the `order` it takes positions in.
+
+        Raises:
+            RunError: only the data say how many positions a `shuffle` moves, and they cannot be read.
+        """
+        found = []
+        for place, step, streams, taken in self._of_images():
+            if taken:
+                order = {"order": order_of(self._positions(place), streams).tolist()} if step.name == "shuffle" else {}
+                found.append((step.name, dict(step.arguments) | order))
+        return found
+
+    def _positions(self, place: int) -> int:
+        """How many positions the images have that the transform at a place reads, where it keeps their number."""
+        shape: Data | Outline = self.data
+        if any(step.name in ("resize", "pad", "crop") for step in self.data.transforms[place:]):
+            try:
+                shape = trail(self.data)[place]
+            except (BadDataError, MisfitError) as error:
+                raise RunError(
+                    f"`shuffle` moves as many pixels as the data have, which cannot be read: {error}"
+                ) from error
+        return shape.height * shape.width
+
+    def _of_images(self) -> Iterator[tuple[int, Step, Streams, bool]]:
+        """Every transform of images: its place, its streams, and whether a new input goes through it."""
         names = [step.name for step in self.data.transforms]
         first = len(names) - names[::-1].index("quadrants") if "quadrants" in names else 0
         for place, (step, streams) in enumerate(streamed(self.data.transforms, self.seed)):
             arguments = dict(step.arguments)
             if arguments.get("what") != "targets":
-                yield step, streams, place >= first and step.name not in DRAWN and arguments.get("alike", True) is True
+                drawn = step.name in DRAWN or not arguments.get("alike", True)
+                yield place, step, streams, place >= first and not drawn
 
     def __call__(self, x: Tensor | NDArray[Any]) -> Tensor:
         """Images as the network reads them.
@@ -77,7 +100,7 @@ class Preparation:
         some, given = (Examples(part, torch.zeros(len(part))) for part in (x[:1], x))
         dataset = Dataset(some, given, "regression", preprocessing=self.found)
         try:
-            for step, streams, taken in self._taken():
+            for _, step, streams, taken in self._of_images():
                 dataset = TRANSFORMS[step.name](dataset, step, streams) if taken else dataset
         except (ValueError, RuntimeError) as error:
             raise RunError(str(error)) from error

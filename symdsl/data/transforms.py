@@ -172,10 +172,15 @@ def shuffle(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Permute the positions of every image, channels together: of all `alike`, or of each in a way of its own."""
     positions = math.prod(_sides(dataset))
     if step.argument("alike"):
-        order = torch.randperm(positions, generator=streams("positions"))
+        order = order_of(positions, streams)
         return _images(dataset, lambda x: _permuted(x, order.expand(len(x), -1)))
     drawn = _drawn(dataset, streams, lambda count, stream: _orders(count, positions, stream))
     return _moved(dataset, _permuted, drawn)
+
+
+def order_of(positions: int, streams: Streams) -> Tensor:
+    """Return the permutation of the positions of all images alike, `[position]`: where each one's value comes from."""
+    return torch.randperm(positions, generator=streams("positions"))
 
 
 def _orders(count: int, positions: int, stream: Generator) -> Tensor:

@@ -76,7 +76,7 @@ def _facts(run: Run) -> dict[str, str]:
         "task": data.task,
         "input": [data.channels, data.height, data.width],
         "classes": run.classes,
-        "steps": [[step.name, dict(step.arguments)] for step in run.prepare.steps],
+        "steps": run.prepare.recipe(),
         "preprocessing": run.model.preprocessing.record(),
     }
     return {"symdsl": json.dumps(metadata, ensure_ascii=False)}

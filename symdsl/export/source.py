@@ -5,13 +5,16 @@ from __future__ import annotations
 import inspect
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from torch import nn
 
-from symdsl.analysis.facts import Step
 from symdsl.data.inputs import Preparation
 from symdsl.export import plain
 from symdsl.nn import maps
+
+Arguments = Mapping[str, Any]
+"""Arguments of a step, as `Preparation.recipe` gives them."""
 
 _HEAD = '''"""{title}, learned by symdsl {version}, in plain PyTorch.
 
@@ -117,12 +120,12 @@ def _written(module: nn.Module, shares: Mapping[str, str]) -> str:
 
 def _prepared(prepare: Preparation) -> str:
     lines = ["def prepare(x: Tensor) -> Tensor:", '    """Images as the network reads them."""']
-    for step in prepare.steps:
-        lines += textwrap.indent("\n".join(_STEPS[step.name](step, prepare)), "    ").splitlines()
+    for name, arguments in prepare.recipe():
+        lines += textwrap.indent("\n".join(_STEPS[name](arguments, prepare)), "    ").splitlines()
     return "\n".join([*lines, "    return x"])
 
 
-def _standardize(step: Step, prepare: Preparation) -> Iterator[str]:
+def _standardize(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
     found = prepare.found.standardize
     assert found is not None, "the run has found it"
     yield f"mean = torch.tensor({list(found.mean)!r}, dtype=torch.float64).float()[:, None, None].to(x.device)"
@@ -130,33 +133,41 @@ def _standardize(step: Step, prepare: Preparation) -> Iterator[str]:
     yield "x = (x - mean) / std"
 
 
-def _resize(step: Step, prepare: Preparation) -> Iterator[str]:
-    size = step.argument("size")
+def _resize(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
+    size = arguments["size"]
     yield f"if x.shape[2:] != ({size}, {size}):"
     smooth = f"antialias={size} < max(x.shape[2:])"
     yield f'    x = functional.interpolate(x, ({size}, {size}), mode="bilinear", {smooth})'
 
 
-def _pad(step: Step, prepare: Preparation) -> Iterator[str]:
-    size = step.argument("size")
+def _pad(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
+    size = arguments["size"]
     yield f"top, left = ({size} - x.shape[2]) // 2, ({size} - x.shape[3]) // 2"
     yield f"x = functional.pad(x, (left, {size} - x.shape[3] - left, top, {size} - x.shape[2] - top))"
 
 
-def _crop(step: Step, prepare: Preparation) -> Iterator[str]:
-    size = step.argument("size")
+def _crop(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
+    size = arguments["size"]
     yield f"top, left = (x.shape[2] - {size}) // 2, (x.shape[3] - {size}) // 2"
     yield f"x = x[:, :, top : top + {size}, left : left + {size}]"
 
 
-def _unroll(step: Step, prepare: Preparation) -> Iterator[str]:
+def _unroll(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
     yield "x = x.flatten(2).unsqueeze(2)"
 
 
-_STEPS: dict[str, Callable[[Step, Preparation], Iterator[str]]] = {
+def _shuffle(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
+    yield "order = torch.tensor("
+    yield from textwrap.wrap(str(arguments["order"]), 100, initial_indent="    ", subsequent_indent="    ")
+    yield ")"
+    yield "x = x.flatten(2)[:, :, order.to(x.device)].reshape(x.shape)"
+
+
+_STEPS: dict[str, Callable[[Arguments, Preparation], Iterator[str]]] = {
     "standardize": _standardize,
     "resize": _resize,
     "pad": _pad,
     "crop": _crop,
+    "shuffle": _shuffle,
     "unroll": _unroll,
 }

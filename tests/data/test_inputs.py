@@ -72,6 +72,18 @@ def test_pixels_are_shuffled_as_those_of_the_seed(tmp_path: Path) -> None:
     assert not torch.equal(other(pixels(5, 1, 8, 8)), dataset.test.x)
 
 
+@pytest.mark.parametrize("steps", ["shuffle |> crop(6)", "resize(6) |> shuffle", "pad(12) |> shuffle |> crop(6)"])
+def test_a_recipe_has_the_order_of_pixels(steps: str, tmp_path: Path) -> None:
+    prepare, _ = preparation(f"|> {steps}", tmp_path)
+    side = {"shuffle |> crop(6)": 8, "resize(6) |> shuffle": 6}.get(steps, 12)
+    order = dict(prepare.recipe())["shuffle"]["order"]
+    assert sorted(order) == list(range(side**2))
+    if steps != "resize(6) |> shuffle":
+        (tmp_path / "data.npz").unlink()
+        with pytest.raises(RunError, match="`shuffle` moves as many pixels as the data have, which cannot be read"):
+            prepare.recipe()
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 def test_images_and_folders_of_them(channels: int, tmp_path: Path) -> None:
     prepare, _ = preparation("|> resize(6) |> standardize", tmp_path, channels)

@@ -52,7 +52,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 
 PARTS = """
-data synthetic(size = 4, classes = 3, train = 48, test = 20) |> unroll |> standardize
+data synthetic(size = 4, classes = 3, train = 48, test = 20) |> shuffle |> unroll |> standardize
 
 network parts {
   input signal(channels, 16)
@@ -94,7 +94,7 @@ def test_residual_blocks_and_lines_have_every_form(parts: Run, form: str, tmp_pa
     export_run(parts, form, tmp_path / f"net{formats.FORMATS[form].suffix}")
 
 
-def test_a_model_unrolls_its_images(parts: Run, tmp_path: Path) -> None:
+def test_a_model_shuffles_and_unrolls_its_images(parts: Run, tmp_path: Path) -> None:
     export_run(parts, "torch", tmp_path / "net")
     saved(tmp_path / "net", RAW[:, :, :4, :4])
     program = (
