@@ -146,3 +146,15 @@ def test_the_factors_have_the_sizes_that_the_records_say(candidates: str) -> Non
 def test_a_network_says_what_it_expects(shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(ValueError, match=f"^{message}$"):
         lowering.compile(parse(SPEC))(torch.zeros(shape))
+
+
+@pytest.mark.parametrize(
+    "name", ["half", "type", "keys", "train", "float", "state_dict", "training", "_modules", "pop"]
+)
+def test_a_layer_may_be_called_like_a_method_of_a_module(name: str) -> None:
+    spec = parse(SPEC.replace("l1", name))
+    net, other = lowering.compile(spec), lowering.compile(parse(SPEC))
+    assert set(net.tensors()) == set(net.state_dict()) == {key.replace("l1", name) for key in other.tensors()}
+    net.load_state_dict({key.replace("l1", name): value for key, value in other.state_dict().items()})
+    x = torch.linspace(-1, 1, 32).reshape(2, 1, 4, 4)
+    assert torch.equal(net(x), other(x))

@@ -14,6 +14,9 @@ from symdsl.nn.activations import ACTIVATIONS
 from symdsl.nn.average import Average, Mean
 from symdsl.nn.relaxed import RelaxedLayer, Use
 
+_TAKEN = frozenset(dir(nn.ModuleDict()))
+"""Names that no module in an `nn.ModuleDict` can have."""
+
 
 class Activation(nn.Module):
     """A layer of pointwise functions, applied in order."""
@@ -88,7 +91,8 @@ class Network(nn.Module):
     def __init__(self, stages: Mapping[str, nn.Module], reads: tuple[int, int, int] | None = None) -> None:
         super().__init__()
         self.reads = reads
-        self.stages = nn.ModuleDict(stages)
+        self.stages = nn.ModuleDict({_key(name): stage for name, stage in stages.items()})
+        self._names = tuple(stages)
         names: dict[int, str] = {}
         for name, parameter in self.stages.named_parameters(remove_duplicate=False):
             first = names.setdefault(id(parameter), name)
@@ -98,13 +102,19 @@ class Network(nn.Module):
                 )
         self.register_state_dict_post_hook(_keyed_like_precisions)
         self.register_load_state_dict_pre_hook(_keyed_like_modules)
-        self.blocks = tuple(self._block(name, stage) for name, stage in self.stages.items() if isinstance(stage, Join))
+        self.blocks = tuple(
+            self._block(name, stage) for name, stage in self.named_stages().items() if isinstance(stage, Join)
+        )
         self._left_out: frozenset[str] = frozenset()
 
+    def named_stages(self) -> dict[str, nn.Module]:
+        """Return every stage by its name, in order."""
+        return dict(zip(self._names, self.stages.values(), strict=True))
+
     def _block(self, name: str, join: Join) -> Block:
-        names = list(self.stages)
+        names = self._names
         stages = tuple(names[names.index(join.since) + 1 if join.since else 0 : names.index(name)])
-        layers = tuple(one for one in stages if isinstance(self.stages[one], RelaxedLayer))
+        layers = tuple(one for one in stages if isinstance(self.named_stages()[one], RelaxedLayer))
         return Block(name, join.since, stages, layers)
 
     def forward(self, x: Tensor, uses: dict[str, Use] | None = None) -> Tensor:
@@ -147,7 +157,7 @@ class Network(nn.Module):
 
     def active(self) -> Iterator[tuple[str, nn.Module]]:
         """Return the stages by name, in order, without residual blocks that are the identity."""
-        return ((name, stage) for name, stage in self.stages.items() if name not in self._left_out)
+        return ((name, stage) for name, stage in self.named_stages().items() if name not in self._left_out)
 
     def shortcuts(self) -> dict[str, str]:
         """Return, for the end of every active residual block, the name of the active stage that the block reads."""
@@ -176,7 +186,7 @@ class Network(nn.Module):
 
     def layers(self) -> Iterator[tuple[str, RelaxedLayer]]:
         """Yield the relaxed layers by name, in order."""
-        for name, stage in self.stages.items():
+        for name, stage in self.named_stages().items():
             if isinstance(stage, RelaxedLayer):
                 yield name, stage
 
@@ -194,14 +204,14 @@ class Network(nn.Module):
         Raises:
             KeyError: there is none.
         """
-        stage = self.stages[name]
+        stage = self.named_stages()[name]
         if not isinstance(stage, Average):
             raise KeyError(name)
         return stage
 
     def averages(self) -> Iterator[tuple[str, Average]]:
         """Return the averages by name, in order."""
-        return ((name, stage) for name, stage in self.stages.items() if isinstance(stage, Average))
+        return ((name, stage) for name, stage in self.named_stages().items() if isinstance(stage, Average))
 
     def ranges(self) -> dict[str, float]:
         """Return every range by `average.generator`, in the units of the language."""
@@ -277,11 +287,16 @@ def _misfit(reads: tuple[int, ...], found: tuple[int, ...]) -> str:
     return f"the network expects {expected}, got {got}"
 
 
+def _key(name: str) -> str:
+    """What a stage is called among modules."""
+    return f"stage {name}" if name in _TAKEN else name
+
+
 def _prefixes(net: Network) -> Iterator[tuple[str, str]]:
     """What keys begin with in the tree of modules and in a `state_dict`, longest first."""
     for name, layer in net.layers():
-        yield from ((f"stages.{name}.paths.{path}.", f"{name}.{path}.") for path in layer.paths)
-    yield from ((f"stages.{name}.", f"{name}.") for name in net.stages)
+        yield from ((f"stages.{_key(name)}.paths.{path}.", f"{name}.{path}.") for path in layer.paths)
+    yield from ((f"stages.{_key(name)}.", f"{name}.") for name in net.named_stages())
 
 
 def _keyed_like_precisions(net: nn.Module, state: dict[str, Any], prefix: str, metadata: object) -> None:
