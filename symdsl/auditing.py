@@ -18,7 +18,7 @@ from symdsl.data import Examples
 from symdsl.data.transforms import rotated
 from symdsl.diagnostics import RunError
 from symdsl.groups import misfit
-from symdsl.nn import Average, Lift, Mean, Network, RelaxedLayer, evaluation_mode, outputs_of
+from symdsl.nn import Average, Lift, Mean, Network, RelaxedLayer, derivatives_on, evaluation_mode, outputs_of
 
 GROUPS = "p4, p4m, translations or rotations(n)"
 """The groups of an audit, as text."""
@@ -150,6 +150,7 @@ def _same(x: Tensor) -> Tensor:
     return x
 
 
+@derivatives_on()
 def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str = "p4") -> Audit:
     """Measure how invariant a classifier is to a group.
 
@@ -169,7 +170,7 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     elements = elements_of(group, x.shape[2], x.shape[3])
     with evaluation_mode(module):
         like = next(module.parameters(), x)
-        x, y = x.to(like.device, like.dtype), y.to(like.device)
+        x, y = x.to(like.device, like.dtype, copy=True), y.to(like.device, copy=True)
         logits = torch.stack([outputs_of(module, one.act(x)).double() for one in elements])
         likelihoods = logits.log_softmax(2)
         right = (logits.argmax(2) == y).double().mean(1)

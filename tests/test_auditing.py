@@ -125,6 +125,14 @@ def test_any_module_is_audited_and_left_as_it_was() -> None:
         found.accuracy = 1.0  # type: ignore[misc]
 
 
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_derivatives_are_taken_where_the_caller_has_turned_them_off(off: type[torch.no_grad]) -> None:
+    module = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).double().requires_grad_(False)
+    expected = symdsl.audit(module, examples())
+    with off():
+        assert symdsl.audit(module, examples()) == expected
+
+
 class Failing(nn.Module):
     """Classifies, or fails in the layer that comes last."""
 

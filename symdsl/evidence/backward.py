@@ -14,7 +14,7 @@ from symdsl import ranks
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import Fisher, Likelihood
 from symdsl.evidence.weight_use import BatchUse
-from symdsl.nn import Network, Use, evaluation_mode
+from symdsl.nn import Network, Use, derivatives_on, evaluation_mode
 
 
 @attrs.frozen
@@ -102,6 +102,7 @@ class Estimate:
         return Estimate(self.ggn.scaled(factor), self.loss * factor, examples, self.outputs)
 
 
+@derivatives_on()
 def estimate(
     net: Network,
     x: Tensor,
@@ -112,7 +113,7 @@ def estimate(
     curvature: Curvature,
     batch: int = 512,
 ) -> Estimate:
-    """Estimate the Gauss-Newton matrix of a network at its present parameters, which do not change.
+    """Estimate the Gauss-Newton matrix of a network's learned parameters, those with `requires_grad`, where they are.
 
     Averages take the transformations of the evaluation, in whatever mode the network is. Several ranks share out the
     examples of every batch and get the same estimate as one alone, but for round-off.
@@ -129,11 +130,14 @@ def estimate(
 
     Raises:
         TypeError: it is not known how a parameter tensor is used, or its path did not record its use.
-        ValueError: there are no examples.
+        ValueError: there are no examples, or no parameters are learned.
         RunError: there are more ranks than examples.
     """
     if not len(x):
         raise ValueError("no examples to estimate the curvature from")
+    parameters = net.tensors()
+    if not any(parameter.requires_grad for parameter in parameters.values()):
+        raise ValueError("all parameters are frozen: none has `requires_grad`, so there is no curvature to estimate")
     loss, width = torch.zeros((), dtype=torch.float64, device=net.device), 0
     accumulator: Accumulator | None = None
     sizes = _batches(len(x), batch)
@@ -141,8 +145,9 @@ def estimate(
         for inputs, targets in zip(x.split(sizes), y.split(sizes), strict=True):
             recorded: dict[str, Use] = {}
             own = ranks.share(len(inputs))
-            outputs = net(inputs[own].to(net.device), recorded)
+            outputs = net(inputs[own].to(net.device).clone(), recorded)
             _check_complete(net, recorded)
+            recorded = {key: use for key, use in recorded.items() if parameters[key].requires_grad}
             uses = {key: BatchUse.of(use) for key, use in recorded.items()}
             loss += likelihood.loss(outputs.detach(), targets[own].to(net.device)).double()
             width = outputs.shape[1]

@@ -164,7 +164,7 @@ def fit(
     seed: int = 0,
     batch: int = 256,
 ) -> Laplace:
-    """Return the Laplace approximation of a network at its present parameters.
+    """Return the Laplace approximation of a network at its present parameters; frozen ones are given.
 
     Args:
         net: a network made by `symdsl.compile`.

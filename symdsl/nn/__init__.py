@@ -4,7 +4,7 @@ from symdsl.nn.average import Average, Mean
 from symdsl.nn.circular import Sides, circular_conv, circular_pad, pair
 from symdsl.nn.initial import Moments, moments, normal_parameter
 from symdsl.nn.maps import Flatten, Lift, Pool, Project
-from symdsl.nn.mode import evaluation_mode
+from symdsl.nn.mode import derivatives_on, evaluation_mode
 from symdsl.nn.network import Activation, Block, Join, Network
 from symdsl.nn.outputs import outputs_of
 from symdsl.nn.path import Path, Recorder
@@ -30,6 +30,7 @@ __all__ = [
     "Use",
     "circular_conv",
     "circular_pad",
+    "derivatives_on",
     "evaluation_mode",
     "moments",
     "normal_parameter",

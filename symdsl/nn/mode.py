@@ -1,10 +1,11 @@
-"""Training and evaluation mode."""
+"""Modes for the length of a `with` statement: evaluation, and derivatives."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import torch
 from torch import nn
 
 
@@ -18,3 +19,10 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
     finally:
         for one, training in modes:
             one.training = training
+
+
+@contextmanager
+def derivatives_on() -> Iterator[None]:
+    """Let derivatives be taken for the length of a `with` statement, also within `no_grad` or `inference_mode`."""
+    with torch.inference_mode(False), torch.enable_grad():
+        yield

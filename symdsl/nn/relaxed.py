@@ -144,8 +144,7 @@ class RelaxedLayer(nn.Module):
             for key, read in reads.items():
                 output, scale = (y, self.scale) if read.output is None else (read.output, 1.0)
                 uses[key] = Use(read.path, read.tensor, read.inputs, output, scale)
-            if self.bias.requires_grad:
-                uses[BIAS] = Use(self, BIAS, x, y, 1.0)
+            uses[BIAS] = Use(self, BIAS, x, y, 1.0)
         return y
 
     def active(self) -> list[tuple[str, Path]]:

@@ -19,7 +19,7 @@ from symdsl.data import Examples
 from symdsl.evidence.kfac import KfacAccumulator
 from symdsl.evidence.loss import Categorical, Likelihood
 from symdsl.evidence.weight_use import BatchUse
-from symdsl.nn import BIAS, Network, RelaxedLayer, Use, outputs_of
+from symdsl.nn import BIAS, Network, RelaxedLayer, Use, derivatives_on, outputs_of
 
 DRAWS = 512
 """Logits drawn for each example, the same standard normal numbers for all."""
@@ -239,6 +239,7 @@ class Posterior:
         return mean.double(), torch.stack(parts).sum(0)
 
 
+@derivatives_on()
 def fit(
     net: Network,
     examples: Examples,
@@ -297,6 +298,7 @@ def last_layer(net: Network) -> Iterator[str]:
     yield f"{name}.{BIAS}"
 
 
+@derivatives_on()
 def derivatives(net: Network, x: Tensor, keys: Iterable[str]) -> tuple[Tensor, dict[str, tuple[Tensor, Tensor]]]:
     """Return the outputs of a batch, `[n, output]`, and how they depend on parameter tensors.
 
@@ -323,7 +325,8 @@ def derivatives(net: Network, x: Tensor, keys: Iterable[str]) -> tuple[Tensor, d
 def _recorded(net: Network, x: Tensor, keys: Iterable[str]) -> tuple[Tensor, dict[str, BatchUse]]:
     """The outputs of a batch, float64, and how it uses some tensors."""
     recorded: dict[str, Use] = {}
-    outputs = net(x.to(net.device), recorded).double()
+    # What the network reads has derivatives, so that all it writes has, also where its parameters are frozen.
+    outputs = net(x.to(net.device).detach().clone().requires_grad_(), recorded).double()
     return outputs, {key: BatchUse.of(recorded[key]) for key in keys}
 
 
@@ -359,12 +362,13 @@ def _root(covariance: Tensor) -> Tensor:
     return root
 
 
+@derivatives_on()
 def _without_itself(
     mean: Tensor, covariance: Tensor, targets: Tensor, likelihood: Likelihood, noise: float
 ) -> tuple[Tensor, Tensor]:
     """Mean and covariance of each example's outputs in a posterior without it."""
     leaf = mean.clone().requires_grad_()
-    (gradient,) = torch.autograd.grad(likelihood.loss(leaf, targets) / noise, leaf)
+    (gradient,) = torch.autograd.grad(likelihood.loss(leaf, targets.clone()) / noise, leaf)
     columns = torch.stack(list(likelihood.loss_hessian_sqrt(mean)), 2)
     hessian = columns @ columns.mT / noise
     unit = torch.eye(mean.shape[1], dtype=mean.dtype, device=mean.device)

@@ -114,6 +114,7 @@ class Run:
         return read_posterior(path, LIKELIHOODS[self.model.data.task]).to(self.network.device)
 
 
+@torch.inference_mode(False)
 def load_run(path: str | Path, device: str = "auto") -> Run:
     """Open a finished run.
 

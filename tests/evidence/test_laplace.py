@@ -105,6 +105,30 @@ def residual_classifier():
 EXAMPLES = [classifier, sparse_classifier, residual_classifier]
 
 
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("curvature", CURVATURES)
+def test_derivatives_are_taken_where_the_caller_has_turned_them_off(off, curvature):
+    net, data = classifier()
+    expected = laplace.fit(net, data, curvature).log_evidence()
+    with off():
+        again = Examples(data.x + 0, data.y + 0)
+        assert laplace.fit(net, again, curvature).log_evidence() == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("curvature", CURVATURES)
+def test_frozen_tensors_are_given(curvature):
+    net, data = classifier()
+    for key, parameter in net.tensors().items():
+        parameter.requires_grad_(key in ("l1.CONV.w", "l3.bias"))
+    found = laplace.fit(net, data, curvature)
+    assert found.precisions.keys() == found.ggn.sizes.keys() == {"l1.CONV.w", "l3.bias"}
+    assert math.isfinite(found.log_evidence())
+    for parameter in net.parameters():
+        parameter.requires_grad_(False)
+    with pytest.raises(ValueError, match="all parameters are frozen"):
+        laplace.fit(net, data, curvature)
+
+
 def at(approximation, key, log_precision):
     return approximation.log_evidence(dict(approximation.precisions) | {key: math.exp(log_precision)})
 

@@ -248,6 +248,35 @@ def test_the_temperature_is_the_lowest_that_a_score_of_left_out_examples_chooses
     assert chosen.temperature == min(best) > 0
 
 
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_derivatives_are_taken_where_the_caller_has_turned_them_off(off: Any) -> None:
+    net, examples = overfitted()
+    likelihood, precisions = LIKELIHOODS["classification"], dict.fromkeys(net.tensors(), 1e-3)
+    posterior = fit_last_layer(net, examples, likelihood, precisions)
+    assert posterior.temperature > 0
+    expected = posterior.predict(net, examples.x).probabilities
+    with off():
+        own = Examples(examples.x + 0, examples.y + 0)
+        found = fit_last_layer(net, own, likelihood, precisions).predict(net, own.x).probabilities
+    assert expected is not None
+    assert found is not None
+    assert_same(found, expected)
+
+
+@pytest.mark.parametrize("chain", chains())
+def test_a_frozen_network_predicts_the_same(chain: Chain) -> None:
+    net = lowering.build(tuple(chain.nodes), 0).double().eval()
+    shape = chain.nodes[0].out_shape
+    x = noise(5, 2, shape.height, shape.width)
+    labels = torch.arange(5) % net(x).shape[1]
+    posterior = fit(net, Examples(x, labels), LIKELIHOODS["classification"], dict.fromkeys(net.tensors(), 1.0))
+    expected = posterior.outputs(net, x)
+    for parameter in net.parameters():
+        parameter.requires_grad_(False)
+    for found, right in zip(posterior.outputs(net, x), expected, strict=True):
+        assert_same(found, right)
+
+
 def test_a_temperature_scales_the_covariance() -> None:
     net, examples = overfitted()
     posterior = fit(net, examples, LIKELIHOODS["classification"], dict.fromkeys(net.tensors(), 1.0))

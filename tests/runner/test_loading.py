@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 import torch
@@ -65,6 +66,17 @@ def test_pixels_are_shuffled_as_in_the_run(shuffled):
     test = data.load(plain, shuffled.result["seed"]).test
     found = shuffled.predict(shuffled.prepare(test.x), calibrated=False)
     assert found.nll(test.y) == pytest.approx(shuffled.result["test"]["nll"], rel=1e-6)
+
+
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_a_run_predicts_where_derivatives_are_off(run, small, monkeypatch, off):
+    posterior = attrs.evolve(run.posterior(), temperature=0.5)
+    monkeypatch.setattr(type(run), "posterior", lambda self: posterior)
+    test = data.load(small()).test
+    expected = run.predict(test.x).probabilities
+    with off():
+        again = symdsl.load_run(run.folder, device="cpu")
+        assert_same(again.predict(test.x + 0).probabilities, expected)
 
 
 @pytest.mark.parametrize("calibrated", [True, False])
