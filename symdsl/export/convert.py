@@ -55,26 +55,37 @@ def plain_network(net: Network, records: Iterable[Layer]) -> nn.Sequential:
     by_name = {one.name: one for one in records}
     stages: OrderedDict[str, nn.Module] = OrderedDict()
     shortcuts, ends = wide.shortcuts(), {"": 0}
+    taken = set(dir(nn.Sequential()))
+    own = {name: _free(name, taken) for name in by_name}  # first, so that layers keep their names
     for name, stage in wide.active():
         if isinstance(stage, RelaxedLayer):
-            stages[name] = _layer(stage, by_name[name])
+            stages[own[name]] = _layer(stage, by_name[name])
         elif isinstance(stage, Activation):
             layer = name.partition(":")[0]
             for number, activation in enumerate(stage.names):
-                stages[f"{layer}_{activation}{number or ''}"] = ACTIVATIONS[activation]()
+                stages[_free(f"{layer}_{activation}{number or ''}", taken)] = ACTIVATIONS[activation]()
         elif isinstance(stage, Average):
-            stages[name] = _copies(wide, stage)
+            stages[_free(name, taken)] = _copies(wide, stage)
         elif isinstance(stage, Mean):
-            stages[f"{stage.since}_mean"] = plain.Mean(wide.average(stage.since).samples)
+            stages[_free(f"{stage.since}_mean", taken)] = plain.Mean(wide.average(stage.since).samples)
         elif isinstance(stage, Join):
             body = list(stages.items())[ends[shortcuts[name]] :]
             for key, _ in body:
                 del stages[key]
-            stages[name] = plain.Residual(OrderedDict(body))
+            stages[_free(name, taken)] = plain.Residual(OrderedDict(body))
         else:
-            stages[name] = stage
+            stages[_free(name, taken)] = stage
         ends[name] = len(stages)
-    return nn.Sequential(OrderedDict(**stages, outputs=nn.Flatten())).float().eval()
+    stages[_free("outputs", taken)] = nn.Flatten()
+    return nn.Sequential(stages).float().eval()
+
+
+def _free(key: str, taken: set[str]) -> str:
+    """A key that no other module has, nor a method of modules; it is taken from now on."""
+    while key in taken:
+        key += "_"
+    taken.add(key)
+    return key
 
 
 @torch.no_grad()

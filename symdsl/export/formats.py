@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,8 @@ class Format:
 def export_run(run: Run, to: str, path: Path) -> None:
     """Write a run's network in a form that needs no symdsl; `FORMATS` names them.
 
-    What was written is read back and compared with the network on random inputs, one and several at a time.
+    What was written is read back and compared with the network on random inputs, one and several at a time. Where that
+    fails, nothing is left.
 
     Raises:
         RunError: the path is taken, cannot be written or lacks the suffix that its reader demands, a package is
@@ -51,7 +53,11 @@ def export_run(run: Run, to: str, path: Path) -> None:
         raise RunError(f"{path}: is there already; name another path with `-o PATH`")
     net = plain_network(run.network.cpu(), layers(run.model.graph))
     path.parent.mkdir(parents=True, exist_ok=True)
-    _compare(run, FORMATS[to].write(run, net, path), path)
+    try:
+        _compare(run, FORMATS[to].write(run, net, path), path)
+    except BaseException:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        raise
 
 
 @torch.no_grad()
@@ -61,7 +67,7 @@ def _compare(run: Run, written: Function, path: Path) -> None:
         x = torch.randn(examples, data.channels, data.height, data.width, generator=generator)
         expected, found = run.network(x), written(x)
         if not float((found - expected).abs().max()) <= _CLOSE * max(1.0, float(expected.abs().max())):
-            raise RunError(f"{path}: was written, but does not compute what the network does; please report it")
+            raise RunError(f"{path}: is removed, as it does not compute what the network does; please report it")
 
 
 def _example(run: Run) -> tuple[Tensor, ...]:

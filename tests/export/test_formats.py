@@ -16,7 +16,8 @@ import symdsl
 from oracles.comparison import assert_same
 from symdsl import data, runner
 from symdsl.diagnostics import RunError
-from symdsl.export import export_run, formats
+from symdsl.export import export_run, formats, plain_network
+from symdsl.graph.build import layers
 from symdsl.runner import Run
 from symdsl.spec import parse
 
@@ -105,6 +106,53 @@ def test_a_model_shuffles_and_unrolls_its_images(parts: Run, tmp_path: Path) -> 
     prepared = parts.prepare(RAW[:, :, :4, :4])
     assert_same(torch.from_numpy(found["prepared"]), prepared, 1e-6)
     assert_same(torch.from_numpy(found["found"]), parts.network(prepared).detach(), 1e-6)
+
+
+NAMES = """
+data synthetic(size = 4, classes = 3, train = 20, test = 20)
+
+network names {
+  input image(channels, 4, 4)
+  average affine(rotation = 20, samples = 3) {
+    layer half: CONV(3) -> 2 |> relu
+    layer half_: CONV(3) -> 2 |> relu
+    layer half_relu: CONV(3) -> 2 |> relu
+    layer average_mean: CONV(3) -> 2 |> relu
+  }
+  residual { layer forward: CONV(3) -> 2 }
+  layer outputs: CONV(3) -> 2
+  flatten
+  layer outputs_: FC -> classes
+}
+
+search {
+  epochs = 1
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A network of layers that are called like what an export adds, or like a method."""
+    folder = tmp_path_factory.mktemp("names") / "run"
+    runner.search(parse(NAMES), objective="map", device="cpu", out=folder)
+    return symdsl.load_run(folder, device="cpu")
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
+@pytest.mark.parametrize("form", formats.FORMATS)
+def test_layers_may_have_any_name(names: Run, form: str, tmp_path: Path) -> None:
+    if form == "onnx":
+        pytest.importorskip("onnx")
+        pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnxscript")
+    path = tmp_path / f"net{formats.FORMATS[form].suffix}"
+    export_run(names, form, path)
+    if form == "torch":
+        text = (path / "model.py").read_text()
+        assert "# half_relu: CONV 100.0%\n" in text
+        keys = [name for name, _ in plain_network(names.network, layers(names.model.graph)).named_children()]
+        assert keys[1:5] == ["half_", "half_relu_", "half__", "half__relu"]
 
 
 @pytest.fixture(scope="module")
@@ -213,10 +261,15 @@ def test_a_missing_package_is_named(run: Run, tmp_path: Path, monkeypatch: pytes
 
 
 def test_what_computes_something_else_is_noticed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wrong = formats.Format("", lambda run, net, path: lambda x: net(x) + 0.1)
+    def write(run: Run, net: torch.nn.Module, path: Path) -> formats.Function:
+        path.write_text("wrong")
+        return lambda x: net(x) + 0.1
+
+    wrong = formats.Format("", write)
     monkeypatch.setitem(formats.FORMATS, "wrong", wrong)
     with pytest.raises(RunError, match="does not compute what the network does"):
         export_run(run, "wrong", tmp_path / "net")
+    assert not (tmp_path / "net").exists()
     broken = formats.Format("", lambda run, net, path: lambda x: net(x) * float("nan"))
     monkeypatch.setitem(formats.FORMATS, "wrong", broken)
     with pytest.raises(RunError, match="does not compute what the network does"):
