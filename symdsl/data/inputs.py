@@ -93,9 +93,13 @@ class Preparation:
             x: `[n, channel, row, column]`, as the source of the data gives them: 8 bits are in [0, 1], or uint8.
 
         Raises:
-            RunError: they come out in another shape than the network reads.
+            RunError: they are of another shape than that, or come out in another than the network reads.
         """
         x = torch.as_tensor(x)
+        wanted = self.data.channels, self.data.height, self.data.width
+        came, read = ("x".join(map(str, shape)) for shape in (x.shape[1:], wanted))
+        if x.ndim != 4 or x.shape[1] != self.data.channels:
+            raise RunError(f"it is {came or 'one number'}, but the network reads {read}")
         x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
         some, given = (Examples(part, torch.zeros(len(part))) for part in (x[:1], x))
         dataset = Dataset(some, given, "regression", preprocessing=self.found)
@@ -104,11 +108,8 @@ class Preparation:
                 dataset = TRANSFORMS[step.name](dataset, step, streams) if taken else dataset
         except (ValueError, RuntimeError) as error:
             raise RunError(str(error)) from error
-        wanted = self.data.channels, self.data.height, self.data.width
         if tuple(dataset.test.x.shape[1:]) != wanted:
-            came, read = ("x".join(map(str, shape)) for shape in (x.shape[1:], wanted))
-            way_out = ": resize it" if dataset.test.x.shape[1] == self.data.channels else ""
-            raise RunError(f"it is {came}, but the network reads {read}{way_out}")
+            raise RunError(f"it is {came}, but the network reads {read}: resize it")
         return dataset.test.x
 
 

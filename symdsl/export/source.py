@@ -120,6 +120,9 @@ def _written(module: nn.Module, shares: Mapping[str, str]) -> str:
 
 def _prepared(prepare: Preparation) -> str:
     lines = ["def prepare(x: Tensor) -> Tensor:", '    """Images as the network reads them."""']
+    lines += [f"    if x.ndim != 4 or x.shape[1] != {prepare.data.channels}:"]
+    expected = f"expected [n, {prepare.data.channels}, row, column]"
+    lines += [f'        raise ValueError(f"the images are of shape {{list(x.shape)}}, {expected}")']
     for name, arguments in prepare.recipe():
         lines += textwrap.indent("\n".join(_STEPS[name](arguments, prepare)), "    ").splitlines()
     return "\n".join([*lines, "    return x"])

@@ -154,8 +154,16 @@ def test_an_input_of_another_shape_is_refused(tmp_path: Path) -> None:
     prepare, _ = preparation("|> crop(3) |> quadrants", tmp_path)
     with pytest.raises(RunError, match="it is 1x7x7, but the network reads 1x6x6: resize it"):
         prepare(torch.zeros(2, 1, 7, 7))
-    with pytest.raises(RunError, match=r"it is 3x7x7, but the network reads 1x6x6$"):
-        prepare(torch.zeros(2, 3, 7, 7))
+
+
+@pytest.mark.parametrize(
+    ("shape", "came"),
+    [((2, 3, 8, 8), "3x8x8"), ((2, 1, 8, 8), "1x8x8"), ((2, 8, 8), "8x8"), ((2, 2), "2"), ((2,), "one number")],
+)
+def test_channels_are_not_made_up(shape: tuple[int, ...], came: str, tmp_path: Path) -> None:
+    prepare, _ = preparation("|> standardize |> crop(6)", tmp_path, channels=2)
+    with pytest.raises(RunError, match=f"it is {came}, but the network reads 2x6x6$"):
+        prepare(torch.zeros(shape))
 
 
 def test_bytes_and_arrays_are_prepared_like_their_values(tmp_path: Path) -> None:

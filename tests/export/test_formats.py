@@ -189,6 +189,8 @@ def test_plain_pytorch_needs_torch_alone(run: Run, test_set: torch.Tensor, tmp_p
         "import torch\nfrom model import CLASSES, load, prepare\n"
         "net, x = load(), torch.from_numpy(np.load('x.npy'))\n"
         "assert CLASSES == ['0', '1', '2']\n"
+        "try:\n    prepare(x[:, [0, 0]])\nexcept ValueError as error:\n    found = str(error)\n"
+        "assert found == 'the images are of shape [20, 2, 8, 8], expected [n, 1, row, column]', found\n"
         "with torch.no_grad():\n"
         "    np.savez('out.npz', all=net(x), one=net(x[:1]), some=net(x[1:8]), "
         "prepared=prepare(torch.from_numpy(np.load('raw.npy'))))\n"
