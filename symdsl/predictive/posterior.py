@@ -113,17 +113,21 @@ class Predicted:
     def nll(self, targets: Tensor) -> float:
         """Return the negative log-likelihood of the targets, mean per example, in nats.
 
+        Args:
+            targets: labels `[n]`, or numbers `[n, target]`, of a single target also `[n]`.
+
         Raises:
-            ValueError: there are more or fewer targets than predictions.
+            ValueError: they are of another shape.
         """
-        predictions = self.mean if self.probabilities is None else self.probabilities
-        if predictions is not None and len(targets) != len(predictions):
-            raise ValueError(f"`targets` has {len(targets)} examples, expected one for each of {len(predictions)}")
         if self.probabilities is not None:
-            chosen = self.probabilities.gather(1, targets[:, None])
+            _check_shape(targets, self.probabilities.shape[:1])
+            chosen = self.probabilities.gather(1, targets.long()[:, None])
             return -float(chosen.clamp(min=torch.finfo(chosen.dtype).tiny).log().mean())
         assert self.mean is not None, "it is a regression"
         assert self.std is not None, "it is a regression"
+        if targets.ndim == 1 and self.mean.shape[1] == 1:
+            targets = targets[:, None]
+        _check_shape(targets, self.mean.shape)
         found = torch.distributions.Normal(self.mean, self.std).log_prob(targets.double())
         return -float(found.sum(1).mean())
 
@@ -151,6 +155,13 @@ class Predicted:
         bins = (confidence * BINS).long().clamp(max=BINS - 1)
         gaps = confidence.new_zeros(BINS).index_add_(0, bins, right - confidence)
         return float(gaps.abs().sum() / len(targets))
+
+
+def _check_shape(targets: Tensor, expected: torch.Size) -> None:
+    if len(targets) != expected[0]:
+        raise ValueError(f"`targets` has {len(targets)} examples, expected one for each of {expected[0]}")
+    if targets.shape != expected:
+        raise ValueError(f"`targets` is of shape {list(targets.shape)}, expected {list(expected)}")
 
 
 @attrs.frozen(eq=False)

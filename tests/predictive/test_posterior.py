@@ -178,8 +178,21 @@ def test_a_regression_predicts_with_the_variance_of_weights_and_noise() -> None:
     targets = noise(4, 1, seed=4)
     expected = 0.5 * ((targets - found.mean) ** 2 / variance + (2 * math.pi * variance).log())
     assert found.nll(targets) == pytest.approx(float(expected.mean()))
+    assert found.nll(targets[:, 0]) == found.nll(targets)
     with pytest.raises(ValueError, match="has 3 examples, expected one for each of 4"):
         found.nll(targets[:3])
+
+
+@pytest.mark.parametrize("shape", [(4,), (4, 1), (4, 2, 1), (4, 3)])
+def test_targets_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    found = Predicted(mean=noise(4, 2), std=torch.ones(4, 2))
+    with pytest.raises(ValueError, match=rf"`targets` is of shape \{list(shape)}, expected \[4, 2\]"):
+        found.nll(torch.zeros(shape))
+    labels = torch.zeros(4, dtype=torch.int32)
+    classes = Predicted(noise(4, 2).softmax(1))
+    assert classes.nll(labels) == classes.nll(labels.long())
+    with pytest.raises(ValueError, match=r"`targets` is of shape \[4, 1\], expected \[4\]"):
+        classes.nll(labels[:, None])
 
 
 def test_the_mean_softmax_of_two_classes_is_an_integral() -> None:
