@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import attrs
 import torch
+from torch import Tensor
 
 from symdsl.evidence.backward import GGN, Curvature, Estimate, LogDet, estimate
 from symdsl.evidence.joint import JointAccumulator
 from symdsl.evidence.kfac import KfacAccumulator
 from symdsl.evidence.loss import Fisher, Likelihood, likelihood_of, parse_fisher
-from symdsl.nn import Network
+from symdsl.nn import Network, evaluation_mode, outputs_of
 
 if TYPE_CHECKING:
     from symdsl.data import Examples
@@ -123,10 +124,14 @@ class Laplace:
         if precisions.keys() != self.precisions.keys():
             wrong = ", ".join(sorted(precisions.keys() ^ self.precisions.keys()))
             raise ValueError(f"`precisions` must have one entry per parameter tensor; missing or unknown: {wrong}")
-        for key, value in precisions.items():
-            if not 0 < value < math.inf:
-                raise ValueError(f"the precision of `{key}` (={value}) must be positive and finite")
+        _check_precisions(precisions)
         return attrs.evolve(self, precisions=dict(precisions))
+
+
+def _check_precisions(precisions: Mapping[str, float]) -> None:
+    for key, value in precisions.items():
+        if not 0 < value < math.inf:
+            raise ValueError(f"the precision of `{key}` (={value}) must be positive and finite")
 
 
 def laplace_of(
@@ -168,18 +173,20 @@ def fit(
 
     Args:
         net: a network made by `symdsl.compile`.
-        examples: training data, tensors `x` `[N, channel, row, column]` and `y`; real-valued `y` means a Gaussian
-            likelihood, whole-valued `y` a categorical one.
+        examples: training data, tensors `x` `[N, channel, row, column]` and `y`; real-valued `y`, `[N, output]`, means
+            a Gaussian likelihood, whole-valued `y`, `[N]`, a categorical one.
         curvature: `kfac-expand` or `kfac-reduce`, a block for every tensor by its Kronecker factors, or `joint`, all
             tensors together by sketches of the gradients of single examples.
         fisher: `exact`, `mc(m)`, `rademacher(m)`, or a `Fisher`.
         precisions: prior precisions by key of `net.tensors()`; 1 for those left out.
-        noise: variance of the Gaussian likelihood.
+        noise: variance of the Gaussian likelihood; 1 for classification.
         seed: of drawn labels, for `mc(m)`, of random signs, for `rademacher(m)`, and of sketches, for `joint`.
         batch: examples at a time.
 
     Raises:
-        ValueError: if `curvature`, `fisher` or a key of `precisions` is unknown.
+        TypeError: if `y` holds neither whole nor real numbers, or `batch` is not whole.
+        ValueError: if `curvature`, `fisher` or a key of `precisions` is unknown, all parameters are frozen, or
+            `examples`, a precision, `noise` or `batch` is not what it must be.
         NumericalError: if eigenvalues cannot be computed or gradients are not finite, when they are first needed.
     """
     if curvature not in CURVATURES:
@@ -188,9 +195,39 @@ def fit(
     given = dict(precisions or {})
     if unknown := given.keys() - parameters.keys():
         raise ValueError(f"`precisions` names parameters the network does not have: {', '.join(sorted(unknown))}")
+    _check_precisions(given)
     likelihood = likelihood_of(examples.y)
-    y = examples.y.unsqueeze(1) if likelihood.has_noise and examples.y.ndim == 1 else examples.y
+    if not 0 < noise < math.inf or (noise != 1 and not likelihood.has_noise):
+        raise ValueError(f"`noise` (={noise}) must be positive and finite, and 1 for class labels")
+    if not isinstance(batch, int):
+        raise TypeError(f"`batch` (={batch!r}) must be a whole number")
+    if batch < 1:
+        raise ValueError(f"`batch` (={batch}) must be at least 1")
+    y = _targets(net, examples)
     source = parse_fisher(fisher) if isinstance(fisher, str) else fisher
     drawn = torch.Generator(net.device).manual_seed(seed)
     found = estimate(net, examples.x, y, likelihood, source, drawn, CURVATURES[curvature], batch)
     return laplace_of(net, found, likelihood, dict.fromkeys(parameters, 1.0) | given, noise)
+
+
+def _targets(net: Network, examples: Examples) -> Tensor:
+    """The targets of examples that a network can learn from: labels `[N]`, int64, or numbers `[N, output]`."""
+    x, y = examples.x, examples.y
+    if len(x) != len(y):
+        raise ValueError(f"`examples` has {len(x)} inputs, but {len(y)} targets")
+    if y.is_complex() or y.dtype == torch.bool:
+        raise TypeError(f"`examples.y` (={y.dtype}) must hold integers, which are labels, or floats, which are targets")
+    for name, values in {"x": x, "y": y}.items():
+        if not bool(values.isfinite().all()):
+            raise ValueError(f"`examples.{name}` holds a number that is not finite")
+    with evaluation_mode(net):
+        width = outputs_of(net, x[:1]).shape[1]
+    real = y.is_floating_point()
+    y = y.unsqueeze(1) if real and y.ndim == width == 1 else y if real else y.long()
+    wanted = [len(x), width] if real else [len(x)]
+    if list(y.shape) != wanted:
+        raise ValueError(f"`examples.y` is of shape {list(y.shape)}, expected {wanted}")
+    wrong = y[(y < 0) | (y >= width)]
+    if not real and len(wrong):
+        raise ValueError(f"`examples.y` holds the label {int(wrong[0])}, expected 0 to {width - 1}")
+    return y

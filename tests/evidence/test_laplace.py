@@ -129,6 +129,51 @@ def test_frozen_tensors_are_given(curvature):
         laplace.fit(net, data, curvature)
 
 
+BAD_EXAMPLES = {
+    "short": (lambda x, y: (x, y[:-1]), ValueError, "`examples` has 20 inputs, but 19 targets"),
+    "bool": (lambda x, y: (x, y > 0), TypeError, r"`examples.y` \(=torch.bool\) must hold integers"),
+    "x": (lambda x, y: (x / 0, y), ValueError, "`examples.x` holds a number that is not finite"),
+    "y": (lambda x, y: (x, (y / 0)[:, None].expand(-1, 3)), ValueError, "`examples.y` holds a number that is not fin"),
+    "narrow": (lambda x, y: (x, y[:, None] + 0.5), ValueError, r"is of shape \[20, 1\], expected \[20, 3\]"),
+    "flat": (lambda x, y: (x, y + 0.5), ValueError, r"is of shape \[20\], expected \[20, 3\]"),
+    "labels": (lambda x, y: (x, y[:, None]), ValueError, r"is of shape \[20, 1\], expected \[20\]"),
+    "large": (lambda x, y: (x, y + 1), ValueError, "holds the label 3, expected 0 to 2"),
+    "ignored": (lambda x, y: (x, torch.full_like(y, -100)), ValueError, "holds the label -100, expected 0 to 2"),
+}
+BAD_ARGUMENTS = [
+    *(
+        ({"precisions": {"l3.bias": value}}, ValueError, "the precision of `l3.bias`")
+        for value in (0.0, -1.0, math.nan)
+    ),
+    ({"precisions": {"l3.bias": math.inf}}, ValueError, r"\(=inf\) must be positive and finite"),
+    *(({"noise": value}, ValueError, "must be positive and finite") for value in (0.0, -1.0, math.nan, math.inf)),
+    ({"noise": 2.0}, ValueError, r"`noise` \(=2.0\) must be positive and finite, and 1 for class labels"),
+    *(({"batch": value}, ValueError, "must be at least 1") for value in (0, -1)),
+    ({"batch": 1.5}, TypeError, r"`batch` \(=1.5\) must be a whole number"),
+]
+
+
+@pytest.mark.parametrize("case", BAD_EXAMPLES)
+def test_examples_that_do_not_fit_are_refused(case):
+    net, data = classifier()
+    change, error, words = BAD_EXAMPLES[case]
+    with pytest.raises(error, match=words):
+        laplace.fit(net, Examples(*change(data.x, data.y)))
+
+
+@pytest.mark.parametrize(("arguments", "error", "words"), BAD_ARGUMENTS)
+def test_arguments_that_do_not_fit_are_refused(arguments, error, words):
+    with pytest.raises(error, match=words):
+        laplace.fit(*classifier(), **arguments)
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.uint8])
+def test_labels_may_be_of_any_whole_type(dtype):
+    net, data = classifier()
+    found = laplace.fit(net, Examples(data.x, data.y.to(dtype)))
+    assert found.log_evidence() == laplace.fit(net, data).log_evidence()
+
+
 def at(approximation, key, log_precision):
     return approximation.log_evidence(dict(approximation.precisions) | {key: math.exp(log_precision)})
 
@@ -221,7 +266,7 @@ def test_the_evidence_of_all_tensors_together_is_the_formula_with_the_dense_matr
     monkeypatch.setattr(joint, "WIDTH", 1 << 16)
     net, data = example()
     precisions = {key: 0.5 + 0.1 * number for number, key in enumerate(net.tensors())}
-    found = laplace.fit(net, data, curvature="joint", precisions=precisions, noise=noise)
+    found = attrs.evolve(laplace.fit(net, data, curvature="joint", precisions=precisions), noise=noise)
     expected = -torch.nn.functional.cross_entropy(net(data.x).detach(), data.y, reduction="sum").double()
     tensors = net.tensors()
     names = {id(parameter): name for name, parameter in net.named_parameters()}
