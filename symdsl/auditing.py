@@ -177,7 +177,7 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
         nll = -likelihoods.gather(2, y.expand(len(elements), -1)[..., None]).mean((1, 2))
         divergence = (likelihoods[0].exp() * (likelihoods[0] - likelihoods[1:])).sum(2).mean()
         few, labels = x[:SALIENCY_EXAMPLES], y[:SALIENCY_EXAMPLES]
-        maps = [one.undo(saliency(module, one.act(few), labels)) for one in elements]
+        maps = [one.undo(saliency(module, one.act(few), labels, group)) for one in elements]
         similarity = torch.stack([_cosine(maps[0], one) for one in maps[1:]]).mean()
         return Audit(
             group=group,
@@ -196,11 +196,12 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
         )
 
 
-def saliency(module: nn.Module, x: Tensor, labels: Tensor) -> Tensor:
+def saliency(module: nn.Module, x: Tensor, labels: Tensor, group: str) -> Tensor:
     """Return the saliency map of every image for its label, `[n, 1, h, w]`.
 
     The absolute integrated gradient from the image of zeros (Sundararajan et al. 2017), summed over channels; what is
-    less than 0.9 of its maximum is left out, and the rest blurred by a Gaussian of one pixel, as in the paper.
+    less than 0.9 of its maximum is left out, and the rest blurred by a Gaussian of one pixel, as in the paper. Under
+    `translations`, which go around the edges, the blur does, too.
     """
     found = []
     for images, own in zip(x.split(_BATCH), labels.split(_BATCH), strict=True):
@@ -214,7 +215,8 @@ def saliency(module: nn.Module, x: Tensor, labels: Tensor) -> Tensor:
     maps = maps.where(maps >= _KEPT * maps.amax((2, 3), keepdim=True), 0.0)
     line = torch.exp(-0.5 * torch.tensor([1.0, 0.0, 1.0], dtype=maps.dtype, device=maps.device))
     line = line / line.sum()
-    return functional.conv2d(functional.pad(maps, (1, 1, 1, 1)), torch.outer(line, line)[None, None])
+    framed = functional.pad(maps, (1, 1, 1, 1), "circular" if group == "translations" else "constant")
+    return functional.conv2d(framed, torch.outer(line, line)[None, None])
 
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:

@@ -84,6 +84,14 @@ def test_weight_tying_is_invariant_in_every_measure() -> None:
     assert symdsl.audit(net, examples(), "p4m").logit_invariance > 1e-6
 
 
+def test_a_convolution_is_invariant_to_translations_in_every_measure() -> None:
+    chain = Chain(1, 8, 8).layer(candidate("CONV"), channels=3, activations=("tanh",)).pool("mean").flatten()
+    net = lowering.build(tuple(chain.layer(candidate("FC"), channels=3).nodes), 0).double()
+    found = symdsl.audit(net, examples(), "translations")
+    assert found.logit_invariance < 1e-20
+    assert found.saliency_similarity == pytest.approx(1)
+
+
 def test_translations_move_a_hidden_map_by_quarters_of_its_own_sides() -> None:
     chain = Chain(1, 16, 16)
     for stride in (2, 2, 2):
@@ -169,7 +177,7 @@ def test_integrated_gradients_of_a_linear_map_are_weights_times_image() -> None:
     with torch.no_grad():
         linear[1].weight.zero_()[0, 27] = 3.0
     x = noise(2, 1, 8, 8)
-    found = saliency(linear, x, torch.zeros(2).long())
+    found = saliency(linear, x, torch.zeros(2).long(), "p4")
     assert_same(
         found.amax((2, 3)) / found.sum((2, 3)), torch.full((2, 1), (1 / (1 + 2 * 0.6065306597)) ** 2).double(), 1e-6
     )

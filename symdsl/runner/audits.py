@@ -74,7 +74,7 @@ def _picture(net: Network, test: Examples, found: Audit, title: str) -> bytes:
     net.eval()
     elements = elements_of(found.group, test.x.shape[2], test.x.shape[3])[:_MOST_ELEMENTS]
     x, y = test.x[:_SHOWN].to(net.device), test.y[:_SHOWN].to(net.device)
-    maps = [one.undo(saliency(net, one.act(x), y))[:, 0] for one in elements]
+    maps = [one.undo(saliency(net, one.act(x), y, found.group))[:, 0] for one in elements]
     around = [outputs_of(net, one.act(x[:1]))[0] for one in elements]
     stacked = [[one[row].double().cpu().numpy() for one in maps] for row in range(len(x))]
     return audit_svg(
