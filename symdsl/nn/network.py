@@ -155,6 +155,11 @@ class Network(nn.Module):
         """Return the device of the parameters."""
         return next(self.parameters()).device
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Return the type of the parameters."""
+        return next(self.parameters()).dtype
+
     def active(self) -> Iterator[tuple[str, nn.Module]]:
         """Return the stages by name, in order, without residual blocks that are the identity."""
         return ((name, stage) for name, stage in self.named_stages().items() if name not in self._left_out)

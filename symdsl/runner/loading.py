@@ -77,7 +77,7 @@ class Run:
         Raises:
             RunError: `x` is not of the network's shape, or the posterior's file is missing or damaged.
         """
-        x = torch.as_tensor(x, dtype=torch.float32)
+        x = torch.as_tensor(x, dtype=self.network.dtype)
         wanted = (self.model.data.channels, self.model.data.height, self.model.data.width)
         if x.ndim != 4 or tuple(x.shape[1:]) != wanted:
             raise RunError(f"`x` is of shape {tuple(x.shape)}, expected (n, {', '.join(map(str, wanted))})")

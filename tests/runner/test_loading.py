@@ -68,6 +68,17 @@ def test_pixels_are_shuffled_as_in_the_run(shuffled):
     assert found.nll(test.y) == pytest.approx(shuffled.result["test"]["nll"], rel=1e-6)
 
 
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_a_network_of_another_type_predicts(run, small, monkeypatch, calibrated):
+    posterior = attrs.evolve(run.posterior(), temperature=0.5)
+    monkeypatch.setattr(type(run), "posterior", lambda self: posterior)
+    test = data.load(small()).test
+    expected = run.predict(test.x, calibrated).probabilities
+    run.network.double()
+    assert_same(run.predict(test.x, calibrated).probabilities, expected, 1e-5)
+    assert_same(run.predict(test.x.numpy().astype(float), calibrated).probabilities, expected, 1e-5)
+
+
 @pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
 def test_a_run_predicts_where_derivatives_are_off(run, small, monkeypatch, off):
     posterior = attrs.evolve(run.posterior(), temperature=0.5)
