@@ -13,7 +13,7 @@ from torch import Tensor
 from symdsl.data.inputs import Preparation
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
-from symdsl.nn import Network, outputs_of
+from symdsl.nn import Network, evaluation_mode, outputs_of
 from symdsl.predictive import Posterior, Predicted, read_posterior
 from symdsl.runner.device import resolve_device
 from symdsl.runner.model import Model, read_model
@@ -81,11 +81,12 @@ class Run:
         wanted = (self.model.data.channels, self.model.data.height, self.model.data.width)
         if x.ndim != 4 or tuple(x.shape[1:]) != wanted:
             raise RunError(f"`x` is of shape {tuple(x.shape)}, expected (n, {', '.join(map(str, wanted))})")
-        if calibrated:
-            found = self.posterior().predict(self.network, x)
-        else:
-            likelihood = LIKELIHOODS[self.model.data.task]
-            found = Predicted.plain(outputs_of(self.network, x), likelihood, self.model.noise)
+        with evaluation_mode(self.network):
+            if calibrated:
+                found = self.posterior().predict(self.network, x)
+            else:
+                likelihood = LIKELIHOODS[self.model.data.task]
+                found = Predicted.plain(outputs_of(self.network, x), likelihood, self.model.noise)
         targets = self.model.preprocessing.targets
         if targets is None or found.mean is None or found.std is None:
             return found

@@ -79,6 +79,21 @@ def test_a_network_of_another_type_predicts(run, small, monkeypatch, calibrated)
     assert_same(run.predict(test.x.numpy().astype(float), calibrated).probabilities, expected, 1e-5)
 
 
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_a_network_in_training_mode_predicts_as_in_evaluation(small, tmp_path, monkeypatch, calibrated):
+    averaged = "average affine(rotation = 30, samples = 3) {\n  layer l2"
+    text = small(search__epochs=1).text().replace("layer l2", averaged).replace("flatten", "}\n  flatten")
+    runner.search(parse(text), objective="map", device="cpu", out=tmp_path / "run")
+    run = symdsl.load_run(tmp_path / "run", device="cpu")
+    posterior = attrs.evolve(run.posterior(), temperature=0.5)
+    monkeypatch.setattr(type(run), "posterior", lambda self: posterior)
+    x = torch.randn(5, 1, 4, 4)
+    expected = run.predict(x, calibrated).probabilities
+    run.network.train()
+    assert_same(run.predict(x, calibrated).probabilities, expected, 0.0)
+    assert run.network.training
+
+
 @pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
 def test_a_run_predicts_where_derivatives_are_off(run, small, monkeypatch, off):
     posterior = attrs.evolve(run.posterior(), temperature=0.5)
