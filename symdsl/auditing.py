@@ -161,12 +161,14 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
         group: `p4` (quarter turns), `p4m` (with flips), `translations`, or `rotations(n)`, bilinear unless n is 2 or 4.
 
     Raises:
-        ValueError: if there is no such group, or it does not fit the images.
+        ValueError: if there is no such group, it does not fit the images, or there is not a label for each of them.
         RunError: if the targets are not classes.
     """
     x, y = (data.x, data.y) if isinstance(data, Examples) else data
     if y.is_floating_point() or y.ndim != 1:
         raise RunError("an audit needs class labels: it compares class probabilities")
+    if len(x) != len(y) or not len(x):
+        raise ValueError(f"`data` has {len(x)} images and {len(y)} labels, expected one label for each of some images")
     elements = elements_of(group, x.shape[2], x.shape[3])
     with evaluation_mode(module):
         like = next(module.parameters(), x)

@@ -189,6 +189,12 @@ def test_targets_must_be_classes() -> None:
         symdsl.audit(nn.Flatten(), (noise(2, 1, 4, 4), noise(2)))
 
 
+@pytest.mark.parametrize(("images", "labels"), [(2, 1), (1, 2), (0, 0)])
+def test_every_image_has_a_label(images: int, labels: int) -> None:
+    with pytest.raises(ValueError, match=f"`data` has {images} images and {labels} labels, expected one label"):
+        symdsl.audit(nn.Flatten(), (noise(images, 1, 4, 4), torch.zeros(labels).long()))
+
+
 # ---------------------------------------------------------------- regulariser
 
 
