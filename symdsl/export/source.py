@@ -71,7 +71,7 @@ def model_source(
     """
     data = prepare.data
     head = _HEAD.format(
-        title=title,
+        title=title.replace("\\", r"\\").replace('"', r"\""),
         version=version,
         outputs=_OUTPUTS[data.task],
         channels=data.channels,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 import torch
@@ -208,6 +210,13 @@ def test_the_text_of_a_model_says_what_each_layer_became(run: Run, tmp_path: Pat
     assert "Convolution(8, 12, 3, stride=2)," in text
     assert max(map(len, text.splitlines())) <= 120
     assert "symdsl" not in text.split('"""', 2)[2]
+
+
+@pytest.mark.parametrize("name", ['q"""x', "a\\N", "a\\", '"'])
+def test_a_spec_may_have_any_name(run: Run, name: str, tmp_path: Path) -> None:
+    export_run(attrs.evolve(run, result=run.result | {"spec": name}), "torch", tmp_path / "net")
+    module = ast.parse((tmp_path / "net" / "model.py").read_text())
+    assert (ast.get_docstring(module) or "").startswith(f"`{name}`, seed 711, learned by symdsl")
 
 
 def test_a_program_of_torch_export_takes_any_number_of_examples(
