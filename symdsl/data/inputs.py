@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -90,16 +91,22 @@ class Preparation:
         """Images as the network reads them.
 
         Args:
-            x: `[n, channel, row, column]`, as the source of the data gives them: 8 bits are in [0, 1], or uint8.
+            x: `[n, channel, row, column]`, or `[n, row, column]`, as the source of the data gives them: floats, which
+                for 8 bits are in [0, 1], or uint8.
 
         Raises:
-            RunError: they are of another shape than that, or come out in another than the network reads.
+            RunError: they are of another shape or type than that, or come out in another than the network reads.
         """
         x = torch.as_tensor(x)
+        x = x.unsqueeze(1) if x.ndim == 3 else x
+        if x.dtype != torch.uint8 and not x.is_floating_point():
+            raise RunError(f"it holds {str(x.dtype).removeprefix('torch.')}, expected floats or uint8")
         wanted = self.data.channels, self.data.height, self.data.width
         came, read = ("x".join(map(str, shape)) for shape in (x.shape[1:], wanted))
         if x.ndim != 4 or x.shape[1] != self.data.channels:
             raise RunError(f"it is {came or 'one number'}, but the network reads {read}")
+        if not len(x):
+            return torch.zeros(0, *wanted)
         x = x.float() / 255 if x.dtype == torch.uint8 else x.float()
         some, given = (Examples(part, torch.zeros(len(part))) for part in (x[:1], x))
         dataset = Dataset(some, given, "regression", preprocessing=self.found)
@@ -132,7 +139,8 @@ def read_inputs(paths: Iterable[Path], prepare: Preparation) -> tuple[list[str],
             parts.append(prepare(found))
         except (RunError, BadDataError) as error:
             raise RunError(f"{error}" if str(path) in str(error) else f"{path}: {error}") from error
-        names += [str(path)] if path.suffix.lower() != ".npz" else [f"{path}[{index}]" for index in range(len(found))]
+        name = os.fsencode(path).decode(errors="replace")
+        names += [name] if path.suffix.lower() != ".npz" else [f"{name}[{index}]" for index in range(len(found))]
     return names, torch.cat(parts)
 
 

@@ -23,12 +23,15 @@ class Path(nn.Module, ABC):
             every `stride`-th. Other paths compute the strided output directly.
         linear_in: names of the parameter tensors in which the output is linear, each by itself; the one on the output
             side comes first. A path that names none has no symmetric start.
+        correlated: whether the initial weights are correlated, so that the scale of the output depends on how the
+            numbers in the input are.
         weight_uses: how every parameter tensor is used, a `symdsl.evidence.WeightUse` by its name; lowering sets it
             by the record of the kind.
     """
 
     samples: ClassVar[bool] = False
     linear_in: ClassVar[tuple[str, ...]] = ()
+    correlated: ClassVar[bool] = False
     weight_uses: Mapping[str, Any] = MappingProxyType({})
 
     @abstractmethod

@@ -75,12 +75,14 @@ class Run:
             Probabilities of the classes; for a regression means and standard deviations in the units of the data.
 
         Raises:
-            RunError: `x` is not of the network's shape, or the posterior's file is missing or damaged.
+            RunError: `x` is not of the network's shape or not finite, or the posterior's file is missing or damaged.
         """
         x = torch.as_tensor(x, dtype=self.network.dtype)
         wanted = (self.model.data.channels, self.model.data.height, self.model.data.width)
         if x.ndim != 4 or tuple(x.shape[1:]) != wanted:
             raise RunError(f"`x` is of shape {tuple(x.shape)}, expected (n, {', '.join(map(str, wanted))})")
+        if not bool(x.isfinite().all()):
+            raise RunError("`x` holds a number that is not finite")
         with evaluation_mode(self.network):
             if calibrated:
                 found = self.posterior().predict(self.network, x)

@@ -32,9 +32,9 @@ from symdsl.runner.model import model_bytes
 from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import Evidence, describe_run
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
-from symdsl.runner.start import StartKind, begin, starts, stated_start
+from symdsl.runner.start import SETTLING_EXAMPLES, StartKind, begin, settle, starts, stated_start
 from symdsl.runner.structure import Structure
-from symdsl.runner.training import EpochMetrics, Trainer
+from symdsl.runner.training import EpochMetrics, Trainer, stream
 from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
 from symdsl.runs.files import checksum
@@ -254,6 +254,8 @@ class _Run:
         """Put the search at its first step, from one kind of start, or from the priors as stated."""
         self.start, seed = kind, self.spec.facts.search.seed
         net = lowering.compile(self.spec, seed).to(self.device)
+        some = torch.randperm(len(self.dataset.train), generator=stream("cpu", seed, "settling"))[:SETTLING_EXAMPLES]
+        settle(net, self.dataset.train.x[some], stream("cpu", seed, "orders"))
         start = stated_start(self.spec.facts) if kind is None else begin(net, self.spec.facts, kind)
         self.trainer = Trainer(net, self.spec.facts, self.dataset, seed, start.precisions)
         self.learner = (

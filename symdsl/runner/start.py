@@ -7,15 +7,19 @@ from typing import Literal
 
 import attrs
 import torch
+from torch import Tensor
 
 from symdsl.analysis.facts import Candidate, Facts, Layer, Prior
 from symdsl.analysis.symmetry import breaks
-from symdsl.nn import Network, Path
+from symdsl.nn import Network, Path, RelaxedLayer, evaluation_mode
 
 StartKind = Literal["relaxed", "symmetric"]
 
 FEW_EXAMPLES = 1 << 14
 """Up to this many training examples a search tries both starts and uses the joint curvature, by default."""
+
+SETTLING_EXAMPLES = 256
+"""Training examples, of which the correlations that initial weights are scaled to are taken."""
 
 BREAKING_PRECISION = 3.0
 """Precision from which the prior of a symmetry-breaking candidate is learned, unless the spec gives one."""
@@ -115,6 +119,42 @@ def _silence(net: Network, place: str) -> tuple[set[str], dict[str, float]]:
     module.get_parameter(output).zero_()
     held = {f"{place}.{name}": float(1 / module.get_parameter(name).square().mean()) for name in inputs}
     return {f"{place}.{output}"}, held
+
+
+@torch.no_grad()
+def settle(net: Network, x: Tensor, generator: torch.Generator) -> None:
+    """Rescale correlated initial weights to the correlations in what they read, so that outputs keep their scale.
+
+    A sum of basis functions adds up neighbouring pixels, which in a photograph are alike. Its initial scale is for
+    independent ones, and so makes outputs too large, by an order of magnitude where basis functions are wide. The same
+    numbers, drawn at random for every position, show by how much. Layers are settled one after the other.
+
+    Args:
+        net: the network with its initial weights.
+        x: training images, `[example, channel, row, column]`.
+        generator: of what is drawn, on the CPU.
+    """
+    with evaluation_mode(net):
+        for _, layer in net.layers():
+            paths = [path for _, path in layer.active() if path.correlated]
+            if not paths:
+                continue
+            read = _read_by(net, layer, x)
+            drawn = torch.randint(read.numel(), read.shape, generator=generator)
+            apart = read.flatten()[drawn.to(read.device)]
+            for path in paths:
+                found, meant = (path(one).double().square().mean() for one in (read, apart))
+                if found > 0:
+                    path.get_parameter(path.linear_in[-1]).mul_(float(meant / found) ** 0.5)
+
+
+def _read_by(net: Network, layer: RelaxedLayer, x: Tensor) -> Tensor:
+    """What a layer reads where the network reads `x`."""
+    read: list[Tensor] = []
+    hook = layer.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0]))
+    net(x.to(net.device))
+    hook.remove()
+    return read[0]
 
 
 def _breaking(facts: Facts) -> Iterator[tuple[Layer, Candidate]]:

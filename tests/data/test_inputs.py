@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -150,6 +151,22 @@ def test_what_cannot_be_used_is_named(which: str, tmp_path: Path) -> None:
     assert str(path) in str(caught.value)
 
 
+def test_arrays_are_taken_as_files_are(tmp_path: Path) -> None:
+    prepare, _ = preparation("|> crop(6)", tmp_path)
+    assert torch.equal(prepare(torch.ones(2, 8, 8)), prepare(torch.ones(2, 1, 8, 8)))
+    assert prepare(torch.ones(0, 1, 8, 8)).shape == (0, 1, 6, 6)
+    with pytest.raises(RunError, match="it holds int64, expected floats or uint8"):
+        prepare(torch.ones(2, 1, 8, 8, dtype=torch.long))
+
+
+def test_a_name_that_is_not_utf8_is_given_as_far_as_it_can_be(tmp_path: Path) -> None:
+    prepare, _ = preparation("|> crop(6)", tmp_path)
+    path = Path(os.fsdecode(os.fsencode(tmp_path) + b"/caf\xe9.png"))
+    Image.fromarray(pixels(8, 8)).save(path)
+    (name,), _ = read_inputs([path], prepare)
+    assert name == f"{tmp_path}/caf\N{REPLACEMENT CHARACTER}.png"
+
+
 def test_an_input_of_another_shape_is_refused(tmp_path: Path) -> None:
     prepare, _ = preparation("|> crop(3) |> quadrants", tmp_path)
     with pytest.raises(RunError, match="it is 1x7x7, but the network reads 1x6x6: resize it"):
@@ -158,7 +175,7 @@ def test_an_input_of_another_shape_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("shape", "came"),
-    [((2, 3, 8, 8), "3x8x8"), ((2, 1, 8, 8), "1x8x8"), ((2, 8, 8), "8x8"), ((2, 2), "2"), ((2,), "one number")],
+    [((2, 3, 8, 8), "3x8x8"), ((2, 1, 8, 8), "1x8x8"), ((2, 8, 8), "1x8x8"), ((2, 2), "2"), ((2,), "one number")],
 )
 def test_channels_are_not_made_up(shape: tuple[int, ...], came: str, tmp_path: Path) -> None:
     prepare, _ = preparation("|> standardize |> crop(6)", tmp_path, channels=2)

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from symdsl import lowering
-from symdsl.runner.start import BREAKING_PRECISION, FEW_EXAMPLES, StartKind, begin, starts, stated_start
+from symdsl.runner.start import BREAKING_PRECISION, FEW_EXAMPLES, StartKind, begin, settle, starts, stated_start
 from symdsl.spec import parse
 
 STARTS = """
@@ -36,6 +36,63 @@ network n {
   layer h: FC -> classes
 }
 """
+
+
+SMOOTH = """
+data given(channels = 3, size = 16, classes = 4)
+network n {
+  input image(3, 16, 16)
+  layer l1: KIND -> 8 |> relu
+  layer l2: KIND -> 8 stride 2 |> relu
+  layer l3: KIND -> 8 |> relu
+  flatten
+  layer h: FC -> classes
+}
+"""
+
+
+def second_moments(net, x):
+    """Of the pre-activations of every layer."""
+    found = {}
+    for name, stage in net.named_stages().items():
+        x = stage(x)
+        if name in ("l1", "l2", "l3"):
+            found[name] = float(x.detach().square().mean())
+    return found
+
+
+def smooth_images(count):
+    """Images of unit second moment in which neighbouring pixels are alike."""
+    coarse = torch.randn(count, 3, 3, 3, generator=torch.Generator().manual_seed(3))
+    x = torch.nn.functional.interpolate(coarse, (16, 16), mode="bicubic")
+    return x / x.square().mean().sqrt()
+
+
+@pytest.mark.parametrize("kind", ["S-FC", "S-CONV(5)", "S-FC + S-CONV(3)"])
+def test_sums_of_basis_functions_start_at_the_scale_that_the_data_ask_for(kind):
+    net = lowering.compile(parse(SMOOTH.replace("KIND", kind)), 0).eval()
+    x = smooth_images(64)
+    before = second_moments(net, x)
+    settle(net, x[:32], torch.Generator().manual_seed(0))
+    after = second_moments(net, x)
+    assert min(before.values()) > 2
+    assert all(0.2 < value < 2.5 for value in after.values()), after
+
+
+def test_layers_of_groups_are_settled_over_the_group():
+    net = lowering.compile(parse(SPARSE), 0)
+    x = torch.ones(8, 1, 8, 8) * torch.randn(8, 1, 1, 1, generator=torch.Generator().manual_seed(0))
+    before = {key: tensor.detach().clone() for key, tensor in net.tensors().items()}
+    settle(net, x, torch.Generator().manual_seed(0))
+    changed = {key for key, tensor in net.tensors().items() if not torch.equal(tensor, before[key])}
+    assert changed == {"l1.S-GFC.u2", "l1.S-GCONV.u", "l2.S-FC.u2", "l2.S-CONV.u"}
+    assert all(net.tensors()[key].norm() < before[key].norm() for key in changed)
+
+
+def test_independent_weights_stay_as_they_are():
+    net, again = (lowering.compile(parse(STARTS), 0) for _ in range(2))
+    settle(net, torch.ones(8, 1, 8, 8), torch.Generator().manual_seed(0))
+    assert all(torch.equal(tensor, again.tensors()[key]) for key, tensor in net.tensors().items())
 
 
 def started(text: str, kind: StartKind = "relaxed"):

@@ -43,6 +43,7 @@ class SparseFullyConnected(Path):
     """
 
     linear_in: ClassVar[tuple[str, ...]] = ("u1", "u2")
+    correlated: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -125,6 +126,7 @@ class BasisConv(Path):
 
     samples: ClassVar[bool] = True
     linear_in: ClassVar[tuple[str, ...]] = ("u",)
+    correlated: ClassVar[bool] = True
     basis: Basis
     u: torch.nn.Parameter
     omega: torch.nn.Parameter | None
