@@ -522,7 +522,7 @@ class _Run:
         for name, form in PICTURES.items():
             self.folder.write_bytes(name, render.architecture(graph, content, form))
         self.folder.write_json(RESULT, content)
-        self.folder.seal(LEARNED, *PICTURES, RESULT)
+        self.folder.seal(LEARNED, *PICTURES)
         self.folder.set_status("finished", datetime.now(UTC))
 
 

@@ -340,12 +340,11 @@ class RunFolder:
         """Return the content of `result.json`.
 
         Raises:
-            RunError: it is missing, damaged, edited or of another version.
+            RunError: it is missing, damaged or of another version.
         """
         path = self.path / RESULT
         if not path.exists():
             raise RunError(f"{path}: no result yet, {self._state()}")
-        self.refuse_damaged(RESULT)
         result = read_json(path)
         check_result(path, result)
         return result

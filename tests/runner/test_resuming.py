@@ -123,10 +123,9 @@ def test_a_lost_result_is_written_again(small, tmp_path):
         (run / name).unlink()
         assert "the run was finished; its result is written again" in resumed(run)
         assert timeless(run) == before
-    for name in ("model.safetensors", "result.json"):
-        flip(run / name, 40)
-        assert resumed(run)[0] == f"{run / name} was damaged; it is written again"
-        assert timeless(run) == before
+    flip(run / "model.safetensors")
+    assert resumed(run)[0] == f"{run / 'model.safetensors'} was damaged; it is written again"
+    assert timeless(run) == before
     with pytest.raises(RunError, match="this run is finished, there is nothing to resume; `symdsl search SPEC --from"):
         runner.search(device="cpu", resume=run)
 
