@@ -24,7 +24,7 @@ class Path(nn.Module, ABC):
         linear_in: names of the parameter tensors in which the output is linear, each by itself; the one on the output
             side comes first. A path that names none has no symmetric start.
         correlated: whether the initial weights are correlated, so that the scale of the output depends on how the
-            numbers in the input are.
+            numbers in the input are. A run then rescales the last tensor of `linear_in` to the data.
         weight_uses: how every parameter tensor is used, a `symdsl.evidence.WeightUse` by its name; lowering sets it
             by the record of the kind.
     """

@@ -136,7 +136,7 @@ def settle(net: Network, x: Tensor, generator: torch.Generator) -> None:
     """
     with evaluation_mode(net):
         for _, layer in net.layers():
-            paths = [path for _, path in layer.active() if path.correlated]
+            paths = [path for _, path in layer.active() if path.correlated and path.linear_in]
             if not paths:
                 continue
             read = _read_by(net, layer, x)
