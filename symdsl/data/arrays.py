@@ -6,7 +6,7 @@ import contextlib
 import math
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Literal, NoReturn
@@ -21,7 +21,7 @@ from symdsl.analysis.arrays import NAMES, read_header
 from symdsl.data.checks import check_finite
 from symdsl.data.memory import MEMORY, Room
 from symdsl.data.records import Dataset, Examples, Watch, unwatched
-from symdsl.diagnostics import RunError
+from symdsl.diagnostics import RunError, listing
 
 Task = Literal["classification", "regression"]
 
@@ -51,7 +51,7 @@ def read_arrays(path: Path, task: Task, room: Room = MEMORY, watch: Watch = unwa
     with _opened(path) as archive:
         missing = next((name for name in NAMES if f"{name}.npy" not in archive.namelist()), None)
         if missing is not None:
-            raise RunError(f"{path}: `{missing}` is missing: the file must hold {_listed(NAMES)}")
+            raise RunError(f"{path}: `{missing}` is missing: the file must hold {listing(NAMES)}")
         train, test = (
             Examples(
                 _whole(
@@ -81,16 +81,12 @@ def read_images(path: Path, names: Sequence[str]) -> Tensor:
         held = [each.removesuffix(".npy") for each in archive.namelist()]
         name = next((one for one in names if one in held), held[0] if len(held) == 1 else None)
         if name is None:
-            raise RunError(f"{path}: holds {_listed(held)}, of which none is called `{names[0]}`")
-        x = _whole(archive, path, name, partial(_images, room=MEMORY, tell=lambda done, count: None))
+            raise RunError(f"{path}: holds {listing(held)}, of which none is called `{names[0]}`")
+        x = _whole(archive, path, name, partial(_images, room=MEMORY, tell=partial(unwatched, path.name)))
     if not x.numel():
         raise RunError(f"{path}: `{name}` is empty")
     check_finite(x, f"{path}: `{name}")
     return x
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(f"`{name}`" for name in names)
 
 
 @contextlib.contextmanager

@@ -54,6 +54,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
     return symdsl.load_run(folder, device="cpu")
 
 
+def exported(run: Run, form: str, folder: Path) -> Path:
+    """Where the network of a run was written in a form, unless the packages of the form are missing."""
+    if form == "onnx":
+        pytest.importorskip("onnx")
+        pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnxscript")
+    path = folder / f"net{formats.FORMATS[form].suffix}"
+    export_run(run, form, path)
+    return path
+
+
 PARTS = """
 data synthetic(size = 4, classes = 3, train = 48, test = 20) |> shuffle |> unroll |> standardize
 
@@ -90,11 +101,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("form", formats.FORMATS)
 def test_residual_blocks_and_lines_have_every_form(parts: Run, form: str, tmp_path: Path) -> None:
-    if form == "onnx":
-        pytest.importorskip("onnx")
-        pytest.importorskip("onnxruntime")
-        pytest.importorskip("onnxscript")
-    export_run(parts, form, tmp_path / f"net{formats.FORMATS[form].suffix}")
+    assert exported(parts, form, tmp_path).exists()
 
 
 def test_a_model_shuffles_and_unrolls_its_images(parts: Run, tmp_path: Path) -> None:
@@ -144,12 +151,7 @@ def names(tmp_path_factory: pytest.TempPathFactory) -> Run:
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning")
 @pytest.mark.parametrize("form", formats.FORMATS)
 def test_layers_may_have_any_name(names: Run, form: str, tmp_path: Path) -> None:
-    if form == "onnx":
-        pytest.importorskip("onnx")
-        pytest.importorskip("onnxruntime")
-        pytest.importorskip("onnxscript")
-    path = tmp_path / f"net{formats.FORMATS[form].suffix}"
-    export_run(names, form, path)
+    path = exported(names, form, tmp_path)
     if form == "torch":
         text = (path / "model.py").read_text()
         assert "# half_relu: CONV 100.0%\n" in text
