@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # Before torch is imported: tests compute with small tensors, for which several threads gain nothing and, on a busy
@@ -18,3 +19,11 @@ _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 settings.register_profile("ci", max_examples=100, derandomize=True, database=None, deadline=None)
 settings.register_profile("nightly", max_examples=4000, deadline=None, print_blob=True, suppress_health_check=_SLOW)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture
+def fitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Takes every network for fitted, so that evidence steps move the priors of one that trains for a moment."""
+    from symdsl.runner.structure import Structure
+
+    monkeypatch.setattr(Structure, "_fits", lambda self, laplace: True)

@@ -15,7 +15,7 @@ from symdsl import ranks
 from symdsl.analysis.facts import Facts, Objective
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
-from symdsl.evidence.prior_updates import mackay_step
+from symdsl.evidence.prior_updates import at_best_precisions, mackay_step
 from symdsl.graph.cost import evidence_interval
 from symdsl.nn import Block, outputs_of
 from symdsl.runner.ranges import Ranges
@@ -140,7 +140,8 @@ class Structure:
     Every `every` training steps, from the end of burn-in on, the curvature is estimated on random training examples,
     not augmented, and scaled to all of them. Every learned precision then goes a share of the way, in its logarithm, to
     MacKay's fixed point, and so does the noise variance of a regression; ranges of averages go up the evidence. What is
-    drawn follows from seed and step.
+    drawn follows from seed and step. As long as the evidence is no higher than that of constant outputs, under no
+    precisions, these stay and nothing is pruned: the network has not fitted yet.
 
     Args:
         trainer: the weights, whose priors these are.
@@ -160,6 +161,7 @@ class Structure:
         self.every = trainer.search.every or max(min(interval, steps // _LEAST_STEPS), 1)
         self._idle: dict[str, int] = {}
         self._overfull = False
+        self._has_fitted: bool | None = None
         self.ranges = Ranges(trainer.net)
 
     def train_epoch(self) -> tuple[EpochMetrics, dict[str, Any], float]:
@@ -209,19 +211,36 @@ class Structure:
         trainer = self.trainer
         index = sample(trainer, self._looked_at)
         laplace = laplace_at(trainer, self.estimator, index)
-        gains = self._gains_without_blocks(laplace, index)
-        decided = ranks.from_first(lambda: (gains, laplace.effective_parameters(), *self._moved(laplace)))
+        fitted = ranks.from_first(lambda: self._fits(laplace))
+        self._has_fitted = self._has_fitted or fitted
+        gains = self._gains_without_blocks(laplace, index) if fitted else {}
+        learned = self.learned if fitted else frozenset[str]()
+        decided = ranks.from_first(lambda: (gains, laplace.effective_parameters(), *self._moved(laplace, learned)))
         gains, effective, trainer.precisions, trainer.noise = decided  # the same on all ranks, to the last bit
         half = sample(trainer, max(1, self._looked_at // 2))  # the same examples on both sides of every range
         self.ranges.step(lambda: evidence_bound(trainer, half), trainer.progress)
+        if not fitted:
+            return laplace, []
         removed = self._remove_block(gains)
         pruned = self._prune(effective, lambda layer, path: self._gain_without_path(layer, path, laplace, index))
         return laplace, [*removed, *pruned]
 
-    def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
-        """Return the precisions and the noise, moved towards the largest evidence."""
+    def _fits(self, laplace: Laplace) -> bool:
+        """Return whether the evidence is higher than that of constant outputs, under the present precisions or others.
+
+        Where it is not, the parameters are far from a mode and too many of them count: a network of fully connected
+        layers has many times more effective parameters at first than its fit has gained nats. MacKay's step would then
+        make priors so narrow that the network never fits.
+        """
+        constant = -self.trainer.constant_nll
+        if laplace.log_evidence() > constant:
+            return True
+        return at_best_precisions(laplace, self.learned, self._least).log_evidence() > constant
+
+    def _moved(self, laplace: Laplace, learned: frozenset[str]) -> tuple[dict[str, float], float]:
+        """Return the precisions, of which only `learned` move, and the noise, moved towards the largest evidence."""
         trainer, share = self.trainer, 1 - self.trainer.search.prior_optimizer.damping
-        precisions = mackay_step(laplace, self.learned, share, self._least)
+        precisions = mackay_step(laplace, learned, share, self._least)
         if not trainer.likelihood.has_noise:
             return precisions, trainer.noise
         log_noise = (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
@@ -291,6 +310,8 @@ class Structure:
 
     def final(self) -> Laplace:
         """Return the approximation whose evidence a run reports; see `final_laplace`."""
+        if self._has_fitted is False:
+            self.note("no prior was learned: under none was the evidence higher than that of constant outputs")
         return final_laplace(self.trainer)
 
     def _noise_target(self, laplace: Laplace) -> float:
@@ -343,7 +364,12 @@ class Structure:
 
     def state(self) -> dict[str, Any]:
         """Return what a resume needs besides the trainer's state."""
-        return {"idle": dict(self._idle), "overfull": self._overfull, "ranges": self.ranges.state()}
+        return {
+            "idle": dict(self._idle),
+            "overfull": self._overfull,
+            "has_fitted": self._has_fitted,
+            "ranges": self.ranges.state(),
+        }
 
     def tensors(self) -> dict[str, Tensor]:
         """Return the tensors that a resume needs besides the trainer's: none."""
@@ -352,6 +378,7 @@ class Structure:
     def restore(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
         """Take up a state that `state` gave."""
         self._idle, self._overfull = dict(state["idle"]), state["overfull"]
+        self._has_fitted = state["has_fitted"]
         self.ranges.restore(state["ranges"])
 
 

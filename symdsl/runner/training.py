@@ -150,6 +150,12 @@ class Trainer:
         return 2 * self._constant_loss / (len(self.train) * self.facts.data.classes)
 
     @property
+    def constant_nll(self) -> float:
+        """Return the least negative log-likelihood of constant outputs, in nats, summed over the training examples."""
+        noise = max(self.target_variance, SMALLEST_NOISE)
+        return self.likelihood.nll(self._constant_loss, len(self.train), self.facts.data.classes, noise)
+
+    @property
     def progress(self) -> float:
         """Return the share of the run's training steps that are done."""
         return self.step / (self.steps_per_epoch * self.search.epochs)

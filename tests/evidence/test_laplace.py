@@ -9,7 +9,7 @@ from oracles.records import Chain, candidate, sparse
 from symdsl import laplace, lowering
 from symdsl.data import Examples
 from symdsl.evidence import CURVATURES, Categorical, Exact, Kronecker, estimate, joint, mackay_step
-from symdsl.evidence.prior_updates import LARGEST_PRECISION, SMALLEST_PRECISION
+from symdsl.evidence.prior_updates import LARGEST_PRECISION, SMALLEST_PRECISION, at_best_precisions
 
 FC, FFC, CONV = candidate("FC"), candidate("F-FC"), candidate("CONV")
 
@@ -228,6 +228,21 @@ def test_updates_climb_the_evidence_to_where_its_gradient_vanishes(share):
         found = found.with_precisions(mackay_step(found, free, share))
     assert found.log_evidence() > before
     assert all(abs(found.gradient()[key]) < 1e-2 for key in free)
+
+
+@pytest.mark.parametrize("curvature", ["kfac-expand", "joint"])
+def test_the_evidence_at_the_best_precisions_is_that_of_many_steps(curvature):
+    net, data = classifier()
+    found = laplace.fit(net, data, curvature=curvature)
+    free = frozenset(key for key in found.precisions if key != "l1.CONV.w")
+    least = {min(free): 1.0}
+    best, there = at_best_precisions(found, free, least), found
+    for _ in range(300):
+        there = there.with_precisions(mackay_step(there, free, 0.2, least))
+    assert best.log_evidence() > found.log_evidence()
+    assert best.log_evidence() == pytest.approx(there.log_evidence(), abs=0.1)
+    assert best.precisions["l1.CONV.w"] == found.precisions["l1.CONV.w"]
+    assert best.precisions[min(free)] >= 1.0
 
 
 def test_a_fixed_precision_stays():

@@ -12,6 +12,8 @@ from symdsl.runner.structure import Structure
 from symdsl.runs.summary import summary
 from symdsl.spec import load
 
+pytestmark = pytest.mark.usefixtures("fitted")
+
 BLOCKS = """
 data synthetic(size = 4, classes = 3, train = 48, test = 24) |> standardize
 network blocks {

@@ -21,6 +21,8 @@ from symdsl.progress import Callback
 from symdsl.runner.structure import Structure
 from symdsl.spec import parse
 
+pytestmark = pytest.mark.usefixtures("fitted")
+
 
 class Listening(Callback):
     """Keeps what it is told."""

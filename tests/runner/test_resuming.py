@@ -12,6 +12,8 @@ from symdsl.diagnostics import RunError
 from symdsl.runner import searching
 from symdsl.runs import RunFolder
 
+pytestmark = pytest.mark.usefixtures("fitted")
+
 
 def flip(path, place=-1):
     """Flips a bit of a file."""

@@ -14,6 +14,8 @@ from symdsl.runner.structure import LEAST_PRECISION
 from symdsl.runner.training import Trainer
 from symdsl.spec import parse
 
+pytestmark = pytest.mark.usefixtures("fitted")
+
 FILES = {
     *("spec.sym", "run.json", "graph.json", "metrics.jsonl", "result.json", "learned.sym", "model.safetensors"),
     "posterior.safetensors",

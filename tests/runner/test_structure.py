@@ -27,6 +27,8 @@ from symdsl.runner.structure import (
 )
 from symdsl.spec import parse
 
+pytestmark = pytest.mark.usefixtures("fitted")
+
 
 def silenced(one, path):
     """A structure whose path writes nothing and has the largest precision."""

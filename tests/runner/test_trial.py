@@ -12,6 +12,8 @@ from symdsl.runner import searching
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
 
+pytestmark = pytest.mark.usefixtures("fitted")
+
 EPOCHS = {"search__epochs": 10, "search__every": 2}
 """Two epochs of trial for either start."""
 

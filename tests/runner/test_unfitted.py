@@ -1,0 +1,100 @@
+"""Networks that have not fitted yet: evidence steps leave their priors and their paths alone."""
+
+import math
+
+import pytest
+import torch
+
+from runner.test_search import Listening
+from runner_specs import regression, structure
+from symdsl import runner
+from symdsl.evidence.loss import LIKELIHOODS
+from symdsl.evidence.prior_updates import LARGEST_PRECISION
+from symdsl.runner.structure import _PATIENCE
+
+NOTE = "no prior was learned: under none was the evidence higher than that of constant outputs"
+EASY = {"data__train": 256, "data__classes": 2}
+
+
+def trained(spec, epochs=60):
+    one = structure(spec)
+    for _ in range(epochs):
+        one.trainer.train_epoch()
+    return one
+
+
+def without(one, path):
+    """The same, of which a path writes nothing and has the largest precision."""
+    with torch.no_grad():
+        for key, parameter in one.trainer.parameters.items():
+            if key.startswith(f"{path}."):
+                parameter.zero_()
+                one.trainer.precisions[key] = LARGEST_PRECISION
+    return one
+
+
+def test_priors_move_once_the_network_has_fitted(small):
+    one = structure(small(**EASY))
+    before = dict(one.trainer.precisions)
+    laplace, _ = one.evidence_step()
+    assert laplace.log_evidence() < -one.trainer.constant_nll
+    assert one.trainer.precisions == before
+    for _ in range(60):
+        one.trainer.train_epoch()
+    one.evidence_step()
+    assert one.trainer.precisions != before
+
+
+def test_no_path_is_pruned_of_a_network_that_has_not_fitted(small):
+    one = without(structure(small(**EASY)), "l1.F-FC")
+    assert [one.evidence_step()[1] for _ in range(2 * _PATIENCE)] == [[]] * (2 * _PATIENCE)
+    one = without(trained(small(**EASY)), "l1.F-FC")
+    assert any("l1.F-FC" in one.evidence_step()[1] for _ in range(2 * _PATIENCE))
+
+
+def test_wide_priors_do_not_make_a_fitted_network_one_that_has_not(small):
+    one = trained(small(**EASY))
+    one.trainer.precisions = dict.fromkeys(one.trainer.precisions, 1e-9)
+    laplace, _ = one.evidence_step()
+    assert laplace.log_evidence() < -one.trainer.constant_nll
+    assert min(one.trainer.precisions.values()) > 1e-9
+
+
+def test_the_noise_of_a_regression_moves_before_its_priors():
+    one = structure(*regression())
+    one.trainer.noise = noise = 0.5 * one.trainer.target_variance
+    precisions = dict(one.trainer.precisions)
+    with torch.no_grad():
+        for parameter in one.trainer.parameters.values():
+            parameter.zero_()
+    one.evidence_step()
+    assert one.trainer.precisions == precisions
+    assert one.trainer.noise > noise
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_constant_outputs_are_as_likely_as_the_best_constant(small, task):
+    one = (structure(small()) if task == "classification" else structure(*regression())).trainer
+    y, likelihood = one.train.y, LIKELIHOODS[task]
+    outputs = y.mean(0).expand(y.shape) if y.is_floating_point() else (y.bincount() / len(y)).log().expand(len(y), -1)
+    loss = float(likelihood.loss(outputs.double(), y.double() if y.is_floating_point() else y))
+    noise = float((y - y.mean(0)).square().mean()) if y.is_floating_point() else 1.0
+    expected = likelihood.nll(loss, len(y), outputs.shape[1], noise)
+    assert one.constant_nll == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(("epochs", "every", "notes"), [(1, 1, 1), (1, 1000, 0), (60, 20, 0)])
+def test_a_run_whose_network_never_fits_says_so(small, tmp_path, epochs, every, notes):
+    heard = Listening()
+    spec = small(**EASY, search__epochs=epochs, search__every=every)
+    runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])
+    assert heard.notes.count(NOTE) == notes
+
+
+def test_that_it_has_fitted_is_known_after_an_interruption(small):
+    one = trained(small(**EASY))
+    one.evidence_step()
+    other = structure(small(**EASY))
+    other.restore(one.state(), one.tensors())
+    assert other.state() == one.state()
+    assert math.isfinite(other.trainer.constant_nll)
