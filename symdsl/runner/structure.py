@@ -140,7 +140,7 @@ class Structure:
     Every `every` training steps, from the end of burn-in on, the curvature is estimated on random training examples,
     not augmented, and scaled to all of them. Every learned precision then goes a share of the way, in its logarithm, to
     MacKay's fixed point, and so does the noise variance of a regression; ranges of averages go up the evidence. What is
-    drawn follows from seed and step. As long as the evidence is no higher than that of constant outputs, under no
+    drawn follows from seed and step. As long as the evidence of a classifier exceeds that of constant outputs under no
     precisions, these stay and nothing is pruned: the network has not fitted yet.
 
     Args:
@@ -230,10 +230,11 @@ class Structure:
 
         Where it is not, the parameters are far from a mode and too many of them count: a network of fully connected
         layers has many times more effective parameters at first than its fit has gained nats. MacKay's step would then
-        make priors so narrow that the network never fits.
+        make priors so narrow that the network never fits. A regression needs no such guard: its noise is large at
+        first, so that few parameters count.
         """
-        constant = -self.trainer.constant_nll
-        if laplace.log_evidence() > constant:
+        constant = -self.trainer.constant_loss
+        if laplace.likelihood.has_noise or laplace.log_evidence() > constant:
             return True
         return at_best_precisions(laplace, self.learned, self._least).log_evidence() > constant
 

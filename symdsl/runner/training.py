@@ -75,6 +75,7 @@ class Trainer:
         epoch: epochs done.
         step: training steps done.
         step_size: factor on the learning rate, halved where the numbers went wrong.
+        constant_loss: the least loss of constant outputs at unit noise, summed over the training examples.
         spread: by which ranges of averages are taken as larger or smaller in training; see `Average.draw`.
         residual_variance: of the targets around the outputs in the last epoch; 1 for classification.
         loss_of: gives the outputs of a batch and its loss at unit noise, summed; an objective may put its own in place.
@@ -90,7 +91,7 @@ class Trainer:
         self.device = net.device
         mapped = dataset.room.folder is not None
         self.train = dataset.train if mapped else dataset.train.to(self.device)
-        self._constant_loss = self.likelihood.constant_loss(self.train.y)
+        self.constant_loss = self.likelihood.constant_loss(self.train.y)
         self.augmentation = Augmentation.of(facts.data)
         self.seed = seed
         self.parameters = net.tensors()
@@ -147,13 +148,7 @@ class Trainer:
     @property
     def target_variance(self) -> float:
         """Return the variance of the targets, averaged over their columns."""
-        return 2 * self._constant_loss / (len(self.train) * self.facts.data.classes)
-
-    @property
-    def constant_nll(self) -> float:
-        """Return the least negative log-likelihood of constant outputs, in nats, summed over the training examples."""
-        noise = max(self.target_variance, SMALLEST_NOISE)
-        return self.likelihood.nll(self._constant_loss, len(self.train), self.facts.data.classes, noise)
+        return 2 * self.constant_loss / (len(self.train) * self.facts.data.classes)
 
     @property
     def progress(self) -> float:
@@ -223,7 +218,7 @@ class Trainer:
             self.residual_variance = max(2 * loss / (examples * self.facts.data.classes), SMALLEST_NOISE)
         nll = self.likelihood.nll(loss, examples, self.facts.data.classes, self.noise) / examples
         accuracy = None if self.likelihood.has_noise else right / examples
-        fit = 1 - loss / self._constant_loss if self._constant_loss else 1.0
+        fit = 1 - loss / self.constant_loss if self.constant_loss else 1.0
         return EpochMetrics(nll + self.penalty() / examples, nll, fit, accuracy, rate)
 
     def penalty(self) -> float:
