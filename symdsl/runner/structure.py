@@ -312,7 +312,9 @@ class Structure:
     def final(self) -> Laplace:
         """Return the approximation whose evidence a run reports; see `final_laplace`."""
         if self._has_fitted is False:
-            self.note("no prior was learned: under none was the evidence higher than that of constant outputs")
+            self.note(
+                "no prior was learned: under none does the evidence exceed that of constant outputs; train longer"
+            )
         return final_laplace(self.trainer)
 
     def _noise_target(self, laplace: Laplace) -> float:

@@ -11,7 +11,7 @@ from symdsl import runner
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.runner.structure import _PATIENCE
 
-NOTE = "no prior was learned: under none was the evidence higher than that of constant outputs"
+NOTE = "no prior was learned: under none does the evidence exceed that of constant outputs; train longer"
 EASY = {"data__train": 256, "data__classes": 2}
 
 
