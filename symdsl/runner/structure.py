@@ -140,8 +140,8 @@ class Structure:
     Every `every` training steps, from the end of burn-in on, the curvature is estimated on random training examples,
     not augmented, and scaled to all of them. Every learned precision then goes a share of the way, in its logarithm, to
     MacKay's fixed point, and so does the noise variance of a regression; ranges of averages go up the evidence. What is
-    drawn follows from seed and step. As long as the evidence of a classifier exceeds that of constant outputs under no
-    precisions, these stay and nothing is pruned: the network has not fitted yet.
+    drawn follows from seed and step. Until the evidence of a classifier first exceeds that of constant outputs, under
+    some precisions, these stay and nothing is pruned: the network has not fitted yet.
 
     Args:
         trainer: the weights, whose priors these are.
@@ -211,32 +211,37 @@ class Structure:
         trainer = self.trainer
         index = sample(trainer, self._looked_at)
         laplace = laplace_at(trainer, self.estimator, index)
-        fitted = ranks.from_first(lambda: self._fits(laplace))
-        self._has_fitted = self._has_fitted or fitted
-        gains = self._gains_without_blocks(laplace, index) if fitted else {}
-        learned = self.learned if fitted else frozenset[str]()
+        if not self._has_fitted:
+            self._has_fitted = self._fits(laplace, index)
+        gains = self._gains_without_blocks(laplace, index) if self._has_fitted else {}
+        learned = self.learned if self._has_fitted else frozenset[str]()
         decided = ranks.from_first(lambda: (gains, laplace.effective_parameters(), *self._moved(laplace, learned)))
         gains, effective, trainer.precisions, trainer.noise = decided  # the same on all ranks, to the last bit
         half = sample(trainer, max(1, self._looked_at // 2))  # the same examples on both sides of every range
         self.ranges.step(lambda: evidence_bound(trainer, half), trainer.progress)
-        if not fitted:
+        if not self._has_fitted:
             return laplace, []
         removed = self._remove_block(gains)
         pruned = self._prune(effective, lambda layer, path: self._gain_without_path(layer, path, laplace, index))
         return laplace, [*removed, *pruned]
 
-    def _fits(self, laplace: Laplace) -> bool:
-        """Return whether the evidence is higher than that of constant outputs, under the present precisions or others.
+    def _fits(self, laplace: Laplace, index: torch.Tensor) -> bool:
+        """Return whether the evidence is higher than that of constant outputs, under the precisions that suit it best.
 
-        Where it is not, the parameters are far from a mode and too many of them count: a network of fully connected
-        layers has many times more effective parameters at first than its fit has gained nats. MacKay's step would then
-        make priors so narrow that the network never fits. A regression needs no such guard: its noise is large at
-        first, so that few parameters count.
+        Before that the parameters are far from a mode and too many of them count: a network of fully connected layers
+        has many times more effective parameters at first than its fit has gained nats. MacKay's step would make priors
+        so narrow that the network never fits. A regression needs no such guard: its noise is large at first, so that
+        few parameters count.
+
+        It is the evidence of all tensors together: by Kronecker factors, which count more, some networks would never
+        pass that profit from learned priors.
         """
-        constant = -self.trainer.constant_loss
-        if laplace.likelihood.has_noise or laplace.log_evidence() > constant:
+        if laplace.likelihood.has_noise:
             return True
-        return at_best_precisions(laplace, self.learned, self._least).log_evidence() > constant
+        if self.estimator != FINAL:
+            laplace = laplace_at(self.trainer, FINAL, index)
+        best = at_best_precisions(laplace, self.learned, self._least)
+        return ranks.from_first(lambda: best.log_evidence() > -self.trainer.constant_loss)
 
     def _moved(self, laplace: Laplace, learned: frozenset[str]) -> tuple[dict[str, float], float]:
         """Return the precisions, of which only `learned` move, and the noise, moved towards the largest evidence."""
