@@ -7,6 +7,7 @@ import torch
 
 from symdsl import data, lowering
 from symdsl.data import Dataset, Examples
+from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.runner.start import begin, starts
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
@@ -80,3 +81,13 @@ def structure(spec: Spec, dataset: Dataset | None = None, notes: list[str] | Non
     start = begin(net, spec.facts, starts(spec.facts, len(loaded.train))[0])
     one = Trainer(net, spec.facts, loaded, 0, start.precisions)
     return Structure(one, start, [].append if notes is None else notes.append)
+
+
+def silenced(one: Structure, path: str) -> Structure:
+    """The same, of which a path writes nothing and has the largest precision."""
+    with torch.no_grad():
+        for key, parameter in one.trainer.parameters.items():
+            if key.startswith(f"{path}."):
+                parameter.zero_()
+                one.trainer.precisions[key] = LARGEST_PRECISION
+    return one

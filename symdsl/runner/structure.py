@@ -214,8 +214,7 @@ class Structure:
         if not self._has_fitted:
             self._has_fitted = self._fits(laplace, index)
         gains = self._gains_without_blocks(laplace, index) if self._has_fitted else {}
-        learned = self.learned if self._has_fitted else frozenset[str]()
-        decided = ranks.from_first(lambda: (gains, laplace.effective_parameters(), *self._moved(laplace, learned)))
+        decided = ranks.from_first(lambda: (gains, laplace.effective_parameters(), *self._moved(laplace)))
         gains, effective, trainer.precisions, trainer.noise = decided  # the same on all ranks, to the last bit
         half = sample(trainer, max(1, self._looked_at // 2))  # the same examples on both sides of every range
         self.ranges.step(lambda: evidence_bound(trainer, half), trainer.progress)
@@ -243,8 +242,9 @@ class Structure:
         best = at_best_precisions(laplace, self.learned, self._least)
         return ranks.from_first(lambda: best.log_evidence() > -self.trainer.constant_loss)
 
-    def _moved(self, laplace: Laplace, learned: frozenset[str]) -> tuple[dict[str, float], float]:
-        """Return the precisions, of which only `learned` move, and the noise, moved towards the largest evidence."""
+    def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
+        """Return the precisions, once the network has fitted, and the noise, moved towards the largest evidence."""
+        learned = self.learned if self._has_fitted else frozenset[str]()
         trainer, share = self.trainer, 1 - self.trainer.search.prior_optimizer.damping
         precisions = mackay_step(laplace, learned, share, self._least)
         if not trainer.likelihood.has_noise:

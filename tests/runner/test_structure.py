@@ -7,10 +7,9 @@ import attrs
 import pytest
 import torch
 
-from runner_specs import regression, structure, with_fixed_prior
+from runner_specs import regression, silenced, structure, with_fixed_prior
 from symdsl.analysis.facts import Objective
 from symdsl.data import load
-from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.report import describe_run
 from symdsl.runner.structure import (
@@ -28,16 +27,6 @@ from symdsl.runner.structure import (
 from symdsl.spec import parse
 
 pytestmark = pytest.mark.usefixtures("fitted")
-
-
-def silenced(one, path):
-    """A structure whose path writes nothing and has the largest precision."""
-    with torch.no_grad():
-        for key, parameter in one.trainer.parameters.items():
-            if key.startswith(f"{path}."):
-                parameter.zero_()
-                one.trainer.precisions[key] = LARGEST_PRECISION
-    return one
 
 
 def test_a_path_without_effective_parameters_is_pruned_after_some_evidence_steps(small):
