@@ -237,10 +237,13 @@ class Structure:
         """
         if laplace.likelihood.has_noise:
             return True
-        if self.estimator != FINAL:
-            laplace = laplace_at(self.trainer, FINAL, index)
-        best = at_best_precisions(laplace, self.learned, self._least)
+        best = at_best_precisions(self._jointly(laplace, index), self.learned, self._least)
         return ranks.from_first(lambda: best.log_evidence() > -self.trainer.constant_loss)
+
+    @torch.enable_grad()
+    def _jointly(self, laplace: Laplace, index: torch.Tensor) -> Laplace:
+        """Return the approximation by all tensors together: `laplace`, or one from the same examples if that is not."""
+        return laplace if self.estimator == FINAL else laplace_at(self.trainer, FINAL, index)
 
     def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
         """Return the precisions, once the network has fitted, and the noise, moved towards the largest evidence."""
@@ -287,9 +290,7 @@ class Structure:
         blocks = [block for block in net.active_blocks() if self._may_go(_within(block, trainer.precisions))]
         if not blocks:
             return {}
-        if self.estimator != FINAL:
-            with torch.enable_grad():
-                laplace = laplace_at(trainer, FINAL, index)
+        laplace = self._jointly(laplace, index)
         gains = {}
         for block in blocks:
             with net.without(block):
