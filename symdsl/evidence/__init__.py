@@ -1,6 +1,7 @@
 """The evidence of a network: its curvature, Laplace's approximation, and the updates of the prior that climb it."""
 
 from symdsl.evidence.backward import GGN, Estimate, LogDet, estimate
+from symdsl.evidence.extrapolated import ExtrapolatedSketch
 from symdsl.evidence.joint import JointSketch
 from symdsl.evidence.kfac import Factor, Kronecker, KroneckerFactors
 from symdsl.evidence.laplace import CURVATURES, Laplace, fit, laplace_of
@@ -27,6 +28,7 @@ __all__ = [
     "Estimate",
     "Exact",
     "Expected",
+    "ExtrapolatedSketch",
     "Factor",
     "Fisher",
     "Gaussian",

@@ -10,11 +10,13 @@ from typing import Self
 
 import attrs
 import torch
+from scipy.optimize import brentq
 from torch import Tensor
 
 from symdsl import ranks
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence.backward import GGN, LogDet
+from symdsl.evidence.eigenvalues import symmetric_eigenvalues
 from symdsl.evidence.kfac import gram
 from symdsl.evidence.weight_use import BatchUse, per_example_gradients
 
@@ -26,6 +28,9 @@ WIDTH = 512
 
 LARGEST_FORMED = 1 << 17
 """Parameters of a tensor beyond which the gradients of single examples are sketched without being formed."""
+
+_UNSATURATED = 0.5
+"""Share of a sketch's dimensions up to which it counts effective parameters well."""
 
 _LEFT_OVER = 0.1
 """Least share of the dimensions of a sketch that is taken to be left over."""
@@ -180,6 +185,27 @@ class JointSketch(GGN):
         value = 2 * float(factor.diagonal().log().sum()) + sketch.log_det_correction(gamma)
         value += math.fsum(size * math.log(precisions[key]) for key, size in self.numbers.items())
         return LogDet(value, dict(zip(self.parts, found.tolist(), strict=True)))
+
+    def unsaturated_level(self, precisions: Mapping[str, float], noise: float = 1.0) -> float:
+        """Return the least c of at least 1 with about half a sketch's dimensions effective at `c delta`, or fewer.
+
+        It is 1 where no gradient was left out. That columns may have been folded together is neglected.
+        """
+        width = self._grams.shape[1]
+        if width >= self.gradients:
+            return 1.0
+        inverse = 1 / (self._grams.new_tensor([precisions[key] for key in self.parts]) * noise)
+        total = torch.einsum("k,kij->ij", inverse, self._grams)
+        eigenvalues = symmetric_eigenvalues(total[None], "all tensors together").cpu()
+        compression = (1 - _UNSATURATED) / (1 - _UNSATURATED * width / self.gradients)
+
+        def excess(log_level: float) -> float:
+            ratios = eigenvalues / (compression * math.exp(log_level))
+            return float((ratios / (1 + ratios)).sum()) - _UNSATURATED * width
+
+        if excess(0.0) <= 0:
+            return 1.0
+        return math.exp(brentq(excess, 0.0, math.log(float(eigenvalues.max()) / compression), xtol=1e-6))
 
     def _cholesky(self, inverse: Tensor) -> Tensor:
         """Of `I + sum_k inverse_k G_k`."""

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from symdsl.evidence.backward import GGN, Curvature, Estimate, LogDet, estimate
-from symdsl.evidence.joint import JointAccumulator
+from symdsl.evidence.extrapolated import ExtrapolatedAccumulator
 from symdsl.evidence.kfac import KfacAccumulator
 from symdsl.evidence.loss import Fisher, Likelihood, likelihood_of, parse_fisher
 from symdsl.nn import Network, evaluation_mode, outputs_of
@@ -25,7 +25,7 @@ __all__ = ["Laplace", "fit"]
 CURVATURES: dict[str, Curvature] = {
     "kfac-expand": lambda gradients, generator: KfacAccumulator("expand"),
     "kfac-reduce": lambda gradients, generator: KfacAccumulator("reduce"),
-    "joint": JointAccumulator,
+    "joint": ExtrapolatedAccumulator,
 }
 """What is made of the gradients of a pass over the data, by the name of a curvature."""
 

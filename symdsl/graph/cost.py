@@ -20,7 +20,7 @@ FLOAT32_BYTES = 4
 EVIDENCE_SHARE = 0.1
 """Time of evidence steps relative to that of training steps, unless a spec says how often they come."""
 
-RELATIVE_COST = {"joint": 5.0, "kfac": 2.0}
+RELATIVE_COST = {"joint": 6.5, "kfac": 2.0}
 """Time of estimating the curvature relative to that of training on as many examples (`benchmarks/evidence.py`)."""
 
 EIGENVALUE_COST = 5.0
@@ -95,13 +95,11 @@ def evidence_interval(nodes: Iterable[Node], curvature: str, examples: int, batc
     blocks = sum(isinstance(node, Join) for node in nodes)
     used = {"joint": curvature == "joint" or blocks > 0, "kfac": curvature != "joint"}
     passes = blocks / _BACKWARD + sum(RELATIVE_COST[key] for key, yes in used.items() if yes)
-    steps = passes * examples / batch
-    if used["kfac"]:
-        times = copies(nodes)
-        candidates = [(one, times[node.name]) for node in nodes if isinstance(node, Layer) for one in node.candidates]
-        training = _BACKWARD * batch * sum(number * one.multiply_adds for one, number in candidates)
-        cubes = sum(_cubes(one, number * examples) for one, number in candidates)
-        steps += EIGENVALUE_COST * cubes / training
+    times = copies(nodes)
+    candidates = [(one, times[node.name]) for node in nodes if isinstance(node, Layer) for one in node.candidates]
+    training = _BACKWARD * batch * sum(number * one.multiply_adds for one, number in candidates)
+    cubes = sum(_cubes(one, number * examples) for one, number in candidates)
+    steps = passes * examples / batch + EIGENVALUE_COST * cubes / training
     return math.ceil(steps / EVIDENCE_SHARE)
 
 

@@ -56,6 +56,9 @@ _TRIAL = 0.2
 _LEAST_GAIN = 0.05
 """Nats of evidence per example by which the second start must be better: estimates may differ as much by chance."""
 
+_BEST_EVIDENCE = "best_neg_log_evidence_per_example"
+_EVIDENCE = {"neg_log_evidence_per_example", _BEST_EVIDENCE}
+
 _PATIENCE = 5
 """Epochs after which a network should do better than guess; a tenth of them, if the run is long."""
 
@@ -255,13 +258,13 @@ class _Run:
         self.start, seed = kind, self.spec.facts.search.seed
         net = lowering.compile(self.spec, seed).to(self.device)
         some = torch.randperm(len(self.dataset.train), generator=stream("cpu", seed, "settling"))[:SETTLING_EXAMPLES]
-        settle(net, self.dataset.train.x[some], stream("cpu", seed, "orders"))
+        rates = settle(net, self.dataset.train.x[some], stream("cpu", seed, "orders"))
         start = stated_start(self.spec.facts) if kind is None else begin(net, self.spec.facts, kind)
-        self.trainer = Trainer(net, self.spec.facts, self.dataset, seed, start.precisions)
+        self.trainer = Trainer(net, self.spec.facts, self.dataset, seed, start.precisions, rates)
         self.learner = (
             Variational(self.trainer, start.learned)
             if self.objective == "elbo"
-            else Structure(self.trainer, start, self._note)
+            else Structure(self.trainer, start, self._note, self._trial_epochs if self._untried else 0)
         )
 
     def _note(self, text: str) -> None:
@@ -359,13 +362,18 @@ class _Run:
         for record in records:
             self.folder.append_metrics(record)
 
+    @property
+    def _trial_epochs(self) -> int:
+        """For how many epochs each of two starts is tried."""
+        search = self.spec.facts.search
+        return search.burnin + math.ceil(_TRIAL * (search.epochs - search.burnin))
+
     def finish(self) -> Result:
         """Run the epochs that are left, then write the result."""
         search = self.spec.facts.search
-        trial = search.burnin + math.ceil(_TRIAL * (search.epochs - search.burnin))
         while self.trainer.epoch < search.epochs:
-            if self._untried and self.trainer.epoch == trial:
-                self._choose_start(trial)
+            if self._untried and self.trainer.epoch == self._trial_epochs:
+                self._choose_start(self._trial_epochs)
             try:
                 self._epoch()
             except NumericalError as error:
@@ -399,8 +407,8 @@ class _Run:
     def _choose_start(self, trial: int) -> None:
         """Train from the other start for as many epochs, and go on from it if its evidence is better by `_LEAST_GAIN`.
 
-        That is the mean over the second half of these epochs, in which both networks still learn. Of networks that fit
-        every example the evidence says less.
+        That is the evidence under the best precisions, in the mean over the second half of these epochs, in which both
+        networks still learn. Of networks that fit every example the evidence says less.
         """
         self._save()
         first, own = (self.start, self.trainer, self.learner), _late_evidence(self._trial)
@@ -440,7 +448,8 @@ class _Run:
         self.seconds["training"] += wall_s - evidence_s
         record = {"epoch": self.trainer.epoch, **self._figures(metrics), **found, "wall_s": wall_s}
         if found:
-            record["neg_log_evidence_per_example"] += self.dataset.preprocessing.nats
+            for key in _EVIDENCE & record.keys():
+                record[key] += self.dataset.preprocessing.nats
         return record, metrics
 
     def _epoch(self) -> None:
@@ -527,7 +536,7 @@ class _Run:
 
 
 def _late_evidence(records: Sequence[Mapping[str, Any]]) -> float:
-    """The negative log evidence per example in the mean over the second half of some epochs; NaN if they have none."""
-    found = [one.get("neg_log_evidence_per_example") for one in records[len(records) // 2 :]]
+    """The best negative log evidence per example in the mean over the second half of some epochs; NaN without one."""
+    found = [one.get(_BEST_EVIDENCE) for one in records[len(records) // 2 :]]
     there = [one for one in found if one is not None]
     return math.fsum(there) / len(there) if there else math.nan

@@ -122,30 +122,37 @@ def _silence(net: Network, place: str) -> tuple[set[str], dict[str, float]]:
 
 
 @torch.no_grad()
-def settle(net: Network, x: Tensor, generator: torch.Generator) -> None:
-    """Rescale correlated initial weights to the correlations in what they read, so that outputs keep their scale.
+def settle(net: Network, x: Tensor, generator: torch.Generator) -> dict[str, float]:
+    """Rescale correlated initial weights to the correlations in what they read, and return the factors by key.
 
     A sum of basis functions adds up neighbouring pixels, which in a photograph are alike. Its initial scale is for
     independent ones, and so makes outputs too large, by an order of magnitude where basis functions are wide. The same
     numbers, drawn at random for every position, show by how much. Layers are settled one after the other.
+
+    Training steps of these weights are to be scaled by the same factors: steps of Adam have the size of the learning
+    rate, whatever the scale of the weights.
 
     Args:
         net: the network with its initial weights.
         x: training images, `[example, channel, row, column]`.
         generator: of what is drawn, on the CPU.
     """
+    factors = {}
     with evaluation_mode(net):
-        for _, layer in net.layers():
-            paths = [path for _, path in layer.active() if path.correlated and path.linear_in]
+        for name, layer in net.layers():
+            paths = {f"{name}.{key}": path for key, path in layer.active() if path.correlated and path.linear_in}
             if not paths:
                 continue
             read = _read_by(net, layer, x)
             drawn = torch.randint(read.numel(), read.shape, generator=generator)
             apart = read.flatten()[drawn.to(read.device)]
-            for path in paths:
+            for place, path in paths.items():
                 found, meant = (path(one).double().square().mean() for one in (read, apart))
                 if found > 0:
-                    path.get_parameter(path.linear_in[-1]).mul_(float(meant / found) ** 0.5)
+                    key = f"{place}.{path.linear_in[-1]}"
+                    factors[key] = float(meant / found) ** 0.5
+                    path.get_parameter(path.linear_in[-1]).mul_(factors[key])
+    return factors
 
 
 def _read_by(net: Network, layer: RelaxedLayer, x: Tensor) -> Tensor:

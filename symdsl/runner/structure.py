@@ -14,7 +14,7 @@ from torch import Tensor
 from symdsl import ranks
 from symdsl.analysis.facts import Facts, Objective
 from symdsl.diagnostics import NumericalError
-from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
+from symdsl.evidence import CURVATURES, ExtrapolatedSketch, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
 from symdsl.evidence.prior_updates import at_best_precisions, mackay_step
 from symdsl.graph.cost import evidence_interval
 from symdsl.nn import Block, outputs_of
@@ -147,10 +147,13 @@ class Structure:
         trainer: the weights, whose priors these are.
         start: which precisions may move, and which tensors started at zero.
         note: called with each line that a user should read.
+        compared_epochs: how many of the first epochs tell what the evidence is under the best precisions, too, by which
+            starts are compared: precisions that have not settled yet say little of a start.
     """
 
-    def __init__(self, trainer: Trainer, start: Start, note: Callable[[str], None]) -> None:
+    def __init__(self, trainer: Trainer, start: Start, note: Callable[[str], None], compared_epochs: int = 0) -> None:
         self.trainer, self.learned, self.note = trainer, start.learned, note
+        self._compared_epochs = compared_epochs
         bounded = () if trainer.likelihood.has_noise else start.learned - start.zero
         self._least = {key: min(LEAST_PRECISION, start.precisions[key]) for key in bounded}
         self.estimator = Estimator.of(trainer.search.objective, len(trainer.train))
@@ -181,6 +184,9 @@ class Structure:
                 started = time.perf_counter()
                 laplace, pruned = self.evidence_step()
                 found = self._record(laplace, [*found.get("pruned", ()), *pruned])
+                if self.trainer.epoch < self._compared_epochs:
+                    best = self._at_best(self._jointly(laplace, sample(self.trainer, self._looked_at)))
+                    found["best_neg_log_evidence_per_example"] = -best.log_evidence() / laplace.examples
                 seconds += time.perf_counter() - started
 
         return self.trainer.train_epoch(after_step), found, seconds
@@ -211,6 +217,9 @@ class Structure:
         trainer = self.trainer
         index = sample(trainer, self._looked_at)
         laplace = laplace_at(trainer, self.estimator, index)
+        if self.estimator == FINAL and laplace.likelihood.has_noise:
+            # The noise divides by what is left of the observed numbers, which an overcount of a quarter may halve.
+            laplace = self._jointly(laplace, index)
         if not self._has_fitted:
             self._has_fitted = self._fits(laplace, index)
         gains = self._gains_without_blocks(laplace, index) if self._has_fitted else {}
@@ -237,13 +246,18 @@ class Structure:
         """
         if laplace.likelihood.has_noise:
             return True
-        best = at_best_precisions(self._jointly(laplace, index), self.learned, self._least)
+        best = self._at_best(self._jointly(laplace, index))
         return ranks.from_first(lambda: best.log_evidence() > -self.trainer.constant_loss)
+
+    def _at_best(self, laplace: Laplace) -> Laplace:
+        """Return the approximation under about those learned precisions that suit it best, within their bounds."""
+        return at_best_precisions(laplace, self.learned, self._least)
 
     @torch.enable_grad()
     def _jointly(self, laplace: Laplace, index: torch.Tensor) -> Laplace:
-        """Return the approximation by all tensors together: `laplace`, or one from the same examples if that is not."""
-        return laplace if self.estimator == FINAL else laplace_at(self.trainer, FINAL, index)
+        """Return the approximation by the joint sketch alone, that of `laplace` or one of the same examples."""
+        joint = laplace if self.estimator == FINAL else laplace_at(self.trainer, FINAL, index)
+        return attrs.evolve(joint, ggn=joint.ggn.sketch) if isinstance(joint.ggn, ExtrapolatedSketch) else joint
 
     def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
         """Return the precisions, once the network has fitted, and the noise, moved towards the largest evidence."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -68,6 +69,7 @@ class Trainer:
         dataset: training and test examples.
         seed: of order and augmentation.
         precisions: that the priors start from.
+        rates: factors on the learning rate of some parameter tensors, by key.
 
     Attributes:
         precisions: prior precision of every parameter tensor that is not pruned.
@@ -82,7 +84,13 @@ class Trainer:
     """
 
     def __init__(
-        self, net: Network, facts: Facts, dataset: Dataset, seed: int, precisions: Mapping[str, float]
+        self,
+        net: Network,
+        facts: Facts,
+        dataset: Dataset,
+        seed: int,
+        precisions: Mapping[str, float],
+        rates: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         self.net = net
         self.facts = facts
@@ -95,7 +103,11 @@ class Trainer:
         self.augmentation = Augmentation.of(facts.data)
         self.seed = seed
         self.parameters = net.tensors()
-        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.search.optimizer.lr, fused=True)
+        by_rate: dict[float, list[Tensor]] = {}
+        for key, parameter in self.parameters.items():
+            by_rate.setdefault(rates.get(key, 1.0), []).append(parameter)
+        groups = [{"params": parameters, "rate": rate} for rate, parameters in by_rate.items()]
+        self.optimizer = torch.optim.Adam(groups, lr=self.search.optimizer.lr, fused=True)
         self.precisions = dict(precisions)
         self.noise = self.target_variance if self.likelihood.has_noise else 1.0
         self.residual_variance = 1.0
@@ -135,7 +147,8 @@ class Trainer:
         rate = self.learning_rate
         for index in order.split(self.search.batch):
             self.net.train()
-            self.optimizer.param_groups[0]["lr"] = self.learning_rate
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.learning_rate * group["rate"]
             self.net.draw_from(stream("cpu", self.seed, "transformations", self.step), self.spread)
             own = index[ranks.share(len(index))]
             sums += self._train_step(augmented(self.train.batch(own, self.device), own), len(index))

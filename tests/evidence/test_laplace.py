@@ -327,8 +327,8 @@ def test_more_examples_than_rows_are_sketched(monkeypatch):
         monkeypatch.setattr(joint, "GRADIENTS", number)
         found.append(laplace.fit(net, data, curvature="joint", fisher="rademacher(1)", precisions=precisions))
     exact, sketched = found
-    assert {len(part) for part in exact.ggn.parts.values()} == {240}
-    assert {len(part) for part in sketched.ggn.parts.values()} == {120}
+    assert {len(part) for part in exact.ggn.sketch.parts.values()} == {240}
+    assert {len(part) for part in sketched.ggn.sketch.parts.values()} == {120}
     numbers = [sum(one.effective_parameters().values()) for one in found]
     assert numbers[0] > 10
     assert numbers[1] == pytest.approx(numbers[0], rel=0.1)

@@ -23,21 +23,18 @@ def interval(spec: Spec, curvature: str, examples: int, batch: int) -> int:
     return evidence_interval(chain(spec.graph()), curvature, examples, batch)
 
 
-@pytest.mark.parametrize(("examples", "batch"), [(256, 128), (64, 128), (1000, 7)])
-def test_the_joint_matrix_costs_what_training_on_some_more_examples_does(examples: int, batch: int):
-    expected = RELATIVE_COST["joint"] * examples / batch / EVIDENCE_SHARE
-    assert 0 <= interval(parse(SPEC), "joint", examples, batch) - expected < 1
-
-
-@pytest.mark.parametrize("examples", [256, 16])
-def test_kronecker_factors_cost_their_eigenvalues_too(examples: int):
+@pytest.mark.parametrize(("curvature", "cost"), [("joint", "joint"), ("kfac-expand", "kfac")])
+@pytest.mark.parametrize(("examples", "batch"), [(256, 128), (16, 128), (1000, 7)])
+def test_curvature_costs_training_on_some_more_examples_and_eigenvalues(
+    curvature: str, cost: str, examples: int, batch: int
+):
     """A block has as many eigenvalues as it has rows, or as examples use it if they are fewer."""
     dense = [(1, 64), (4, 1), (1, 4), (1, 64), (1, 10), (1, 256)]
     convolution = [(1, 4), (1, 9)]
     cubes = sum(blocks * min(side, examples) ** 3 for blocks, side in dense) + sum(side**3 for _, side in convolution)
-    training = 3 * 128 * multiply_adds(parse(SPEC).graph())
-    steps = RELATIVE_COST["kfac"] * examples / 128 + EIGENVALUE_COST * cubes / training
-    assert 0 <= interval(parse(SPEC), "kfac-expand", examples, 128) - steps / EVIDENCE_SHARE < 1
+    training = 3 * batch * multiply_adds(parse(SPEC).graph())
+    steps = RELATIVE_COST[cost] * examples / batch + EIGENVALUE_COST * cubes / training
+    assert 0 <= interval(parse(SPEC), curvature, examples, batch) - steps / EVIDENCE_SHARE < 1
 
 
 @pytest.mark.parametrize("examples", [256, 16])

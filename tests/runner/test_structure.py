@@ -323,6 +323,17 @@ def test_the_number_of_examples_chooses_the_estimator_unless_the_spec_does(small
     assert Estimator.of(Objective(asked, fisher), examples).curvature == curvature
 
 
+def test_an_evidence_step_counts_more_parameters_than_it_looks_at_examples_and_the_guard_does_not(small):
+    one = structure(small(search__examples=8))
+    index = sample(one.trainer, 8)
+    laplace = laplace_at(one.trainer, one.estimator, index)
+    number = sum(laplace.effective_parameters().values())
+    assert 2 * 8 < number < sum(laplace.ggn.sizes.values())
+    guard = one._jointly(laplace, index)
+    assert sum(guard.effective_parameters().values()) <= 8 + 1e-6
+    assert guard.log_evidence() == laplace.log_evidence()
+
+
 def test_regression_learns_its_noise_without_swinging():
     one = structure(*regression())
     noises = [one.trainer.noise]

@@ -1,14 +1,17 @@
 import math
 from collections import Counter
 
+import attrs
 import pytest
 import torch
 
 from runner_specs import regression, trainer
+from symdsl import data, lowering
 from symdsl.evidence import Categorical, Gaussian
 from symdsl.evidence.loss import likelihood_of
 from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.structure import FINAL, laplace_at
+from symdsl.runner.training import Trainer
 from symdsl.spec import parse
 
 
@@ -26,6 +29,19 @@ def test_training_moves_along_the_gradient_of_the_map_objective(small):
     for parameter, gradient in zip(parameters, expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient / norm, rtol=1e-4, atol=1e-6)
     assert one.penalty() == pytest.approx(float(penalty.detach()), rel=0.05)
+
+
+def test_steps_of_some_tensors_are_scaled_with_their_weights(small):
+    spec = small(search__optimizer="adam(lr = 0.01, schedule = constant)")
+    dataset, net = data.load(spec), lowering.compile(spec, 0)
+    scaled, *others = net.tensors()
+    before = {key: tensor.detach().clone() for key, tensor in net.tensors().items()}
+    one = Trainer(net, spec.facts, dataset, 0, dict.fromkeys(before, 1.0), {scaled: 0.1})
+    one.search = attrs.evolve(one.search, batch=len(dataset.train))
+    one.train_epoch()
+    steps = {key: float((net.tensors()[key].detach() - old).abs().max()) for key, old in before.items()}
+    assert steps[scaled] == pytest.approx(0.1 * 0.1 * 0.01, rel=1e-3)  # a tenth for the scale, and one for the warm-up
+    assert all(steps[key] == pytest.approx(0.1 * 0.01, rel=1e-3) for key in others)
 
 
 def test_an_epoch_explains_what_it_tells_beyond_the_frequencies_of_labels(small):
