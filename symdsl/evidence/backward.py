@@ -43,6 +43,8 @@ class GGN(ABC):
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
         """Return `log det(H / noise + delta)` and its slopes; decompositions are made at the first call and kept.
 
+        Of an `ExtrapolatedSketch` that is saturated, effective numbers are larger than the slopes.
+
         Raises:
             NumericalError: H is not finite or cannot be decomposed, with the tensor's name.
         """

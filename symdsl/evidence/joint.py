@@ -195,8 +195,7 @@ class JointSketch(GGN):
         if width >= self.gradients:
             return 1.0
         inverse = 1 / (self._grams.new_tensor([precisions[key] for key in self.parts]) * noise)
-        total = torch.einsum("k,kij->ij", inverse, self._grams)
-        eigenvalues = symmetric_eigenvalues(total[None], "all tensors together").cpu()
+        eigenvalues = symmetric_eigenvalues(self._weighted(inverse)[None], "all tensors together").cpu()
         compression = (1 - _UNSATURATED) / (1 - _UNSATURATED * width / self.gradients)
 
         def excess(log_level: float) -> float:
@@ -207,9 +206,14 @@ class JointSketch(GGN):
             return 1.0
         return math.exp(brentq(excess, 0.0, math.log(float(eigenvalues.max()) / compression), xtol=1e-6))
 
+    def _weighted(self, weights: Tensor) -> Tensor:
+        """`sum_k weights_k G_k`."""
+        total: Tensor = torch.einsum("k,kij->ij", weights, self._grams)
+        return total
+
     def _cholesky(self, inverse: Tensor) -> Tensor:
         """Of `I + sum_k inverse_k G_k`."""
-        total = torch.einsum("k,kij->ij", inverse, self._grams)
+        total = self._weighted(inverse)
         total.diagonal().add_(1)
         factor: Tensor
         factor, failed = torch.linalg.cholesky_ex(total)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from symdsl.evidence.backward import GGN, Curvature, Estimate, LogDet, estimate
 from symdsl.evidence.extrapolated import ExtrapolatedAccumulator
+from symdsl.evidence.joint import JointAccumulator
 from symdsl.evidence.kfac import KfacAccumulator
 from symdsl.evidence.loss import Fisher, Likelihood, likelihood_of, parse_fisher
 from symdsl.nn import Network, evaluation_mode, outputs_of
@@ -26,6 +27,7 @@ CURVATURES: dict[str, Curvature] = {
     "kfac-expand": lambda gradients, generator: KfacAccumulator("expand"),
     "kfac-reduce": lambda gradients, generator: KfacAccumulator("reduce"),
     "joint": ExtrapolatedAccumulator,
+    "sketch": JointAccumulator,
 }
 """What is made of the gradients of a pass over the data, by the name of a curvature."""
 
@@ -175,8 +177,9 @@ def fit(
         net: a network made by `symdsl.compile`.
         examples: training data, tensors `x` `[N, channel, row, column]` and `y`; real-valued `y`, `[N, output]`, means
             a Gaussian likelihood, whole-valued `y`, `[N]`, a categorical one.
-        curvature: `kfac-expand` or `kfac-reduce`, a block for every tensor by its Kronecker factors, or `joint`, all
-            tensors together by sketches of the gradients of single examples.
+        curvature: `kfac-expand` or `kfac-reduce`, a block for every tensor by its Kronecker factors, `joint`, all
+            tensors together by sketches of the gradients of single examples, with effective numbers extrapolated by
+            Kronecker factors where a sketch is saturated, or `sketch`, the same without these.
         fisher: `exact`, `mc(m)`, `rademacher(m)`, or a `Fisher`.
         precisions: prior precisions by key of `net.tensors()`; 1 for those left out.
         noise: variance of the Gaussian likelihood; 1 for classification.

@@ -373,7 +373,7 @@ class _Run:
         search = self.spec.facts.search
         while self.trainer.epoch < search.epochs:
             if self._untried and self.trainer.epoch == self._trial_epochs:
-                self._choose_start(self._trial_epochs)
+                self._choose_start()
             try:
                 self._epoch()
             except NumericalError as error:
@@ -404,13 +404,14 @@ class _Run:
         self._write_result(content, posterior)
         return content
 
-    def _choose_start(self, trial: int) -> None:
+    def _choose_start(self) -> None:
         """Train from the other start for as many epochs, and go on from it if its evidence is better by `_LEAST_GAIN`.
 
         That is the evidence under the best precisions, in the mean over the second half of these epochs, in which both
         networks still learn. Of networks that fit every example the evidence says less.
         """
         self._save()
+        trial = self._trial_epochs
         first, own = (self.start, self.trainer, self.learner), _late_evidence(self._trial)
         self._set_up(self._untried[0])
         tried, self._untried, self._trial, self._held_back = self.start, [], [], []

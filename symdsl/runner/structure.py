@@ -55,17 +55,29 @@ class Estimator:
     fisher: Fisher
 
     @classmethod
-    def of(cls, objective: Objective, examples: int) -> Estimator:
-        """Return the estimator that the spec asks for, or by default the one for this number of training examples."""
+    def of(cls, objective: Objective, examples: int, has_noise: bool = False) -> Estimator:
+        """Return the estimator that the spec asks for, or by default the one for this number of training examples.
+
+        A regression keeps the counts of the sketch: its noise divides by what they leave of the observed numbers, and
+        an overcount by a quarter may halve that.
+
+        Args:
+            objective: what the search maximises.
+            examples: training examples.
+            has_noise: whether a noise variance is learned.
+        """
         curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-expand")
         if curvature == "joint":
-            return cls(curvature, Rademacher(1))
+            return SKETCH if has_noise else FINAL
         return cls(curvature, fisher_of(objective.fisher.kind, objective.fisher.samples))
 
 
 FINAL = Estimator("joint", Rademacher(1))
 FINAL_EXAMPLES = 4096
 """How, and from how many training examples at most, the evidence is estimated that a run reports."""
+
+SKETCH = Estimator("sketch", Rademacher(1))
+"""How it is estimated where effective numbers beyond the sketch are not needed."""
 
 
 def laplace_at(
@@ -118,7 +130,7 @@ def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
     Raises:
         NumericalError: see `laplace_at`.
     """
-    laplace = laplace_at(trainer, FINAL, index, scaled=False)
+    laplace = laplace_at(trainer, SKETCH, index, scaled=False)
     sizes = laplace.ggn.sizes
     prior = math.fsum(size * math.log(laplace.precisions[key]) for key, size in sizes.items())
     bound = (laplace.log_likelihood() - 0.5 * (laplace.log_det.value - prior)) / laplace.examples
@@ -156,10 +168,12 @@ class Structure:
         self._compared_epochs = compared_epochs
         bounded = () if trainer.likelihood.has_noise else start.learned - start.zero
         self._least = {key: min(LEAST_PRECISION, start.precisions[key]) for key in bounded}
-        self.estimator = Estimator.of(trainer.search.objective, len(trainer.train))
+        examples, has_noise = len(trainer.train), trainer.likelihood.has_noise
+        self.estimator = Estimator.of(trainer.search.objective, examples, has_noise)
         self._looked_at = min(trainer.search.examples, len(trainer.train))
         nodes = trainer.facts.network.nodes
-        interval = evidence_interval(nodes, self.estimator.curvature, self._looked_at, trainer.search.batch)
+        curvature = "joint" if self.estimator == SKETCH else self.estimator.curvature
+        interval = evidence_interval(nodes, curvature, self._looked_at, trainer.search.batch)
         steps = trainer.steps_per_epoch * (trainer.search.epochs - trainer.search.burnin)
         self.every = trainer.search.every or max(min(interval, steps // _LEAST_STEPS), 1)
         self._idle: dict[str, int] = {}
@@ -217,9 +231,6 @@ class Structure:
         trainer = self.trainer
         index = sample(trainer, self._looked_at)
         laplace = laplace_at(trainer, self.estimator, index)
-        if self.estimator == FINAL and laplace.likelihood.has_noise:
-            # The noise divides by what is left of the observed numbers, which an overcount of a quarter may halve.
-            laplace = self._jointly(laplace, index)
         if not self._has_fitted:
             self._has_fitted = self._fits(laplace, index)
         gains = self._gains_without_blocks(laplace, index) if self._has_fitted else {}
@@ -256,8 +267,9 @@ class Structure:
     @torch.enable_grad()
     def _jointly(self, laplace: Laplace, index: torch.Tensor) -> Laplace:
         """Return the approximation by the joint sketch alone, that of `laplace` or one of the same examples."""
-        joint = laplace if self.estimator == FINAL else laplace_at(self.trainer, FINAL, index)
-        return attrs.evolve(joint, ggn=joint.ggn.sketch) if isinstance(joint.ggn, ExtrapolatedSketch) else joint
+        if isinstance(laplace.ggn, ExtrapolatedSketch):
+            return attrs.evolve(laplace, ggn=laplace.ggn.sketch)
+        return laplace if self.estimator == SKETCH else laplace_at(self.trainer, SKETCH, index)
 
     def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
         """Return the precisions, once the network has fitted, and the noise, moved towards the largest evidence."""
