@@ -43,10 +43,10 @@ class ExtrapolatedSketch(GGN):
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
         """Return the sketch's `log det(H / noise + delta)`, and the effective numbers, extrapolated."""
-        level = self.sketch.unsaturated_level(precisions, noise)
         found = self.sketch.at(precisions, noise)
-        if level == 1:
+        if self.sketch.counts_well(found):
             return found
+        level = self.sketch.unsaturated_level(precisions, noise)
         higher = {key: level * precision for key, precision in precisions.items()}
         joint, kfac = self.sketch.at(higher, noise).effective, self.factors.at(higher, noise).effective
         share = {key: min(1.0, joint[key] / number) if number > 0 else 1.0 for key, number in kfac.items()}

@@ -186,14 +186,17 @@ class JointSketch(GGN):
         value += math.fsum(size * math.log(precisions[key]) for key, size in self.numbers.items())
         return LogDet(value, dict(zip(self.parts, found.tolist(), strict=True)))
 
+    def counts_well(self, found: LogDet) -> bool:
+        """Return whether at most half of the sketch's dimensions are effective in what `at` found, or it is whole."""
+        width = self._grams.shape[1]
+        return width >= self.gradients or math.fsum(found.effective.values()) <= _UNSATURATED * width
+
     def unsaturated_level(self, precisions: Mapping[str, float], noise: float = 1.0) -> float:
         """Return the least c of at least 1 with about half a sketch's dimensions effective at `c delta`, or fewer.
 
-        It is 1 where no gradient was left out. That columns may have been folded together is neglected.
+        That columns may have been folded together is neglected.
         """
         width = self._grams.shape[1]
-        if width >= self.gradients:
-            return 1.0
         inverse = 1 / (self._grams.new_tensor([precisions[key] for key in self.parts]) * noise)
         eigenvalues = symmetric_eigenvalues(self._weighted(inverse)[None], "all tensors together").cpu()
         compression = (1 - _UNSATURATED) / (1 - _UNSATURATED * width / self.gradients)
