@@ -93,7 +93,10 @@ class Laplace:
         return {key: precision * self.squared_norms[key] for key, precision in self.precisions.items()}
 
     def gradient(self) -> dict[str, float]:
-        """Return d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, in closed form."""
+        """Return d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, in closed form.
+
+        Where gamma_k is extrapolated beyond a saturated sketch, it is not the slope of `log_evidence`, which is not.
+        """
         effective, penalties = self.effective_parameters(), self.penalties()
         return {key: 0.5 * (effective[key] - penalties[key]) for key in effective}
 

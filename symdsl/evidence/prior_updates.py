@@ -20,7 +20,11 @@ that delta_k rises by: then each such step brings log delta_k to a third of its 
 
 
 def mackay_step(
-    laplace: Laplace, learned: frozenset[str], share: float, least: Mapping[str, float] = MappingProxyType({})
+    laplace: Laplace,
+    learned: frozenset[str],
+    share: float,
+    least: Mapping[str, float] = MappingProxyType({}),
+    most: float = math.inf,
 ) -> dict[str, float]:
     """Return all precisions, the learned ones moved towards MacKay's fixed point gamma_k / ||theta_k||^2 (MacKay 1992).
 
@@ -32,11 +36,14 @@ def mackay_step(
         learned: keys of the tensors whose precision may move.
         share: of the way that a log precision goes, in [0, 1].
         least: the smallest precision that a tensor may have afterwards, by key, where it is bounded.
+        most: effective parameters that all tensors together may have; where there are more, each counts for less.
     """
     effective = laplace.effective_parameters()
+    total = math.fsum(effective.values())
+    each = most / total if total > most else 1.0
     moved = dict(laplace.precisions)
     for key in learned & effective.keys():
-        target = _fixed_point(effective[key], laplace.squared_norms[key])
+        target = _fixed_point(each * effective[key], laplace.squared_norms[key])
         log_precision = (1 - share) * math.log(moved[key]) + share * math.log(target)
         moved[key] = max(math.exp(log_precision), least.get(key, SMALLEST_PRECISION))
     return moved

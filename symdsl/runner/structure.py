@@ -153,7 +153,8 @@ class Structure:
     not augmented, and scaled to all of them. Every learned precision then goes a share of the way, in its logarithm, to
     MacKay's fixed point, and so does the noise variance of a regression; ranges of averages go up the evidence. What is
     drawn follows from seed and step. Until the evidence of a classifier first exceeds that of constant outputs, under
-    some precisions, these stay and nothing is pruned: the network has not fitted yet.
+    some precisions, these stay and nothing is pruned: the network has not fitted yet. From then on no more effective
+    parameters count than the fit has gained nats over constant outputs.
 
     Args:
         trainer: the weights, whose priors these are.
@@ -273,13 +274,26 @@ class Structure:
 
     def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
         """Return the precisions, once the network has fitted, and the noise, moved towards the largest evidence."""
-        learned = self.learned if self._has_fitted else frozenset[str]()
         trainer, share = self.trainer, 1 - self.trainer.search.prior_optimizer.damping
-        precisions = mackay_step(laplace, learned, share, self._least)
+        gained = self._nats_gained(laplace)
+        learned = self.learned if self._has_fitted and gained > 0 else frozenset[str]()
+        precisions = mackay_step(laplace, learned, share, self._least, gained)
         if not trainer.likelihood.has_noise:
             return precisions, trainer.noise
         log_noise = (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
         return precisions, math.exp(log_noise)
+
+    def _nats_gained(self, laplace: Laplace) -> float:
+        """Return by how many nats the fit of a classifier exceeds constant outputs: it bears no more parameters.
+
+        At MacKay's fixed point the penalty of every tensor is gamma_k, and `log det(I + H / delta)` is at least the sum
+        of all gamma_k, as log(1 + x) >= x / (1 + x). So the evidence is at most the log likelihood less that sum: with
+        more effective parameters than nats gained, that of constant outputs would be higher. Kronecker factors count
+        that many in networks of fully connected layers for most of a short run.
+        """
+        if laplace.likelihood.has_noise:
+            return math.inf
+        return self.trainer.constant_loss - laplace.loss
 
     def _remove_block(self, gains: Mapping[str, float]) -> list[str]:
         """Leave out one residual block, that of the largest gain of those with a positive one for some steps.

@@ -57,5 +57,14 @@ def test_a_learned_precision_stays_at_the_smallest_one_or_above(precision, effec
     assert found == {"learned": max(free["learned"], least), "fixed": precision}
 
 
+@given(POSITIVE, POSITIVE, POSITIVE, st.floats(0.1, 10))
+def test_no_more_effective_parameters_count_than_may(precision, effective, squared_norm, ratio):
+    all_tensors, most = 2 * effective, ratio * 2 * effective
+    found = mackay_step(laplace(precision, effective, squared_norm), frozenset({"learned"}), 0.5, most=most)
+    counted = min(most, all_tensors) / 2
+    expected = mackay_step(laplace(precision, counted, squared_norm), frozenset({"learned"}), 0.5)
+    assert found == pytest.approx(expected)
+
+
 def test_without_weights_the_precision_is_the_largest():
     assert mackay_step(laplace(1.0, 0.0, 0.0), frozenset({"learned"}), 1.0)["learned"] == LARGEST_PRECISION

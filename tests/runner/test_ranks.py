@@ -1,6 +1,7 @@
 """Searches shared out among two processes, which must find what one finds alone."""
 
 import json
+import math
 import os
 import signal
 import socket
@@ -62,7 +63,7 @@ def found(curvature):
     start = begin(net, spec.facts, "relaxed")
     trainer = Trainer(net, spec.facts, attrs.evolve(dataset, **wide), 0, start.precisions)
     structure = Structure(trainer, start, print)
-    structure._fits = lambda *_: True
+    structure._fits, structure._nats_gained = lambda *_: True, lambda *_: math.inf
     assert structure.estimator.curvature == CURVATURES[curvature]
     metrics = [structure.train_epoch()[0] for _ in range(4)]
     assert trainer.step == 20

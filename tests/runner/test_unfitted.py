@@ -5,6 +5,7 @@ import pytest
 from runner.test_search import Listening
 from runner_specs import regression, silenced, structure
 from symdsl import runner
+from symdsl.evidence import mackay_step
 from symdsl.runner.structure import _PATIENCE
 
 NOTE = "no prior was learned: under none does the evidence exceed that of constant outputs; train longer"
@@ -50,6 +51,41 @@ def test_the_priors_of_a_regression_move_from_the_first_step_on():
     before = dict(one.trainer.precisions)
     one.evidence_step()
     assert one.trainer.precisions != before
+
+
+def test_no_more_effective_parameters_count_than_the_fit_has_gained_nats(small):
+    one = structure(small(**EASY))
+    one.trainer.train_epoch()
+    one.trainer.precisions = dict.fromkeys(one.trainer.precisions, 0.01)
+    one._least, one._has_fitted = {}, True
+    laplace, _ = one.evidence_step()
+    effective = laplace.effective_parameters()
+    gained, total = one.trainer.constant_loss - laplace.loss, sum(effective.values())
+    assert 0 < gained < total
+    share = 1 - one.trainer.search.prior_optimizer.damping
+    after = {key: (one.trainer.precisions[key] / 0.01) ** (1 / share) * 0.01 for key in one.learned}
+    expected = {key: gained / total * effective[key] / laplace.squared_norms[key] for key in one.learned}
+    assert after == pytest.approx(expected)
+
+
+def test_a_fitted_network_has_every_effective_parameter_counted(small):
+    one = trained(small(**EASY))
+    before = dict(one.trainer.precisions)
+    laplace, _ = one.evidence_step()
+    assert sum(laplace.effective_parameters().values()) < one.trainer.constant_loss - laplace.loss
+    share = 1 - one.trainer.search.prior_optimizer.damping
+    assert one.trainer.precisions == mackay_step(laplace, one.learned, share, one._least) != before
+
+
+def test_no_prior_of_a_network_worse_than_constant_outputs_moves(small):
+    one = structure(small(**EASY))
+    one._has_fitted = True
+    for parameter in one.trainer.net.parameters():
+        parameter.data.mul_(3)
+    before = dict(one.trainer.precisions)
+    laplace, _ = one.evidence_step()
+    assert laplace.loss > one.trainer.constant_loss
+    assert one.trainer.precisions == before
 
 
 @pytest.mark.parametrize(("epochs", "every", "notes"), [(1, 1, 1), (1, 1000, 0), (60, 20, 0)])
