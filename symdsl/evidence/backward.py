@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import Protocol, Self
@@ -29,6 +30,11 @@ class LogDet:
 
     value: float
     effective: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        """Return the effective number of parameters of all tensors together."""
+        return math.fsum(self.effective.values())
 
 
 class GGN(ABC):

@@ -189,7 +189,7 @@ class JointSketch(GGN):
     def counts_well(self, found: LogDet) -> bool:
         """Return whether at most half of the sketch's dimensions are effective in what `at` found, or it is whole."""
         width = self._grams.shape[1]
-        return width >= self.gradients or math.fsum(found.effective.values()) <= _UNSATURATED * width
+        return width >= self.gradients or found.total <= _UNSATURATED * width
 
     def unsaturated_level(self, precisions: Mapping[str, float], noise: float = 1.0) -> float:
         """Return the least c of at least 1 with about half a sketch's dimensions effective at `c delta`, or fewer.

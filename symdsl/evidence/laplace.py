@@ -95,14 +95,14 @@ class Laplace:
     def gradient(self) -> dict[str, float]:
         """Return d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, in closed form.
 
-        Where gamma_k is extrapolated beyond a saturated sketch, it is not the slope of `log_evidence`, which is not.
+        Where gamma_k is extrapolated it is not the slope of `log_evidence`, whose log determinant is the sketch's.
         """
         effective, penalties = self.effective_parameters(), self.penalties()
         return {key: 0.5 * (effective[key] - penalties[key]) for key in effective}
 
     def fitted_noise(self) -> float:
         """Return the noise variance by MacKay: squared error / (numbers observed - effective parameters)."""
-        observed = self.examples * self.outputs - math.fsum(self.effective_parameters().values())
+        observed = self.examples * self.outputs - self.log_det.total
         return max(2 * self.loss / max(observed, 1.0), 1e-12)
 
     def log_evidence_without(self, keys: Iterable[str], loss: float) -> float:

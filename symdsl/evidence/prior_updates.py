@@ -39,7 +39,7 @@ def mackay_step(
         most: effective parameters that all tensors together may have; where there are more, each counts for less.
     """
     effective = laplace.effective_parameters()
-    total = math.fsum(effective.values())
+    total = laplace.log_det.total
     each = most / total if total > most else 1.0
     moved = dict(laplace.precisions)
     for key in learned & effective.keys():

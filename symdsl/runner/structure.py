@@ -284,8 +284,9 @@ class Structure:
         return precisions, math.exp(log_noise)
 
     def _nats_gained(self, laplace: Laplace) -> float:
-        """Return by how many nats the fit of a classifier exceeds constant outputs: it bears no more parameters.
+        """Return by how many nats a classifier fits better than constant outputs; infinity for a regression.
 
+        So many effective parameters count at most.
         At MacKay's fixed point the penalty of every tensor is gamma_k, and `log det(I + H / delta)` is at least the sum
         of all gamma_k, as log(1 + x) >= x / (1 + x). So the evidence is at most the log likelihood less that sum: with
         more effective parameters than nats gained, that of constant outputs would be higher. Kronecker factors count
@@ -366,7 +367,7 @@ class Structure:
     def _noise_target(self, laplace: Laplace) -> float:
         """Return MacKay's fixed point of the noise, within the residual variance and that of the targets."""
         observed = laplace.examples * laplace.outputs
-        effective = math.fsum(laplace.effective_parameters().values())
+        effective = laplace.log_det.total
         if effective > observed and not self._overfull:
             self._overfull = True
             self.note(
