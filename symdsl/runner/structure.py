@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import torch
@@ -140,10 +140,26 @@ def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
 def final_laplace(trainer: Trainer) -> Laplace:
     """Return the joint Laplace approximation whose evidence a run reports, whatever estimator the search used.
 
-    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random.
+    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random. A regression has the counts of the
+    sketch, as in its search.
     """
     few = len(trainer.train) <= FINAL_EXAMPLES
-    return laplace_at(trainer, FINAL, None if few else sample(trainer, FINAL_EXAMPLES))
+    estimator = SKETCH if trainer.likelihood.has_noise else FINAL
+    return laplace_at(trainer, estimator, None if few else sample(trainer, FINAL_EXAMPLES))
+
+
+class EvidenceStep(NamedTuple):
+    """What an evidence step found.
+
+    Attributes:
+        laplace: the approximation under the priors before the step.
+        pruned: `layer.path` of every path that was pruned.
+        best: the joint log evidence under the best precisions, in nats, while starts are compared, else `None`.
+    """
+
+    laplace: Laplace
+    pruned: list[str]
+    best: float | None
 
 
 class Structure:
@@ -179,7 +195,7 @@ class Structure:
         self.every = trainer.search.every or max(min(interval, steps // _LEAST_STEPS), 1)
         self._idle: dict[str, int] = {}
         self._overfull = False
-        self._has_fitted: bool | None = None
+        self._has_fitted: bool | None = True if has_noise else None
         self.ranges = Ranges(trainer.net)
 
     def train_epoch(self) -> tuple[EpochMetrics, dict[str, Any], float]:
@@ -197,11 +213,8 @@ class Structure:
             nonlocal found, seconds
             if self.is_due:
                 started = time.perf_counter()
-                laplace, pruned = self.evidence_step()
-                found = self._record(laplace, [*found.get("pruned", ()), *pruned])
-                if self.trainer.epoch < self._compared_epochs:
-                    best = self._at_best(self._jointly(laplace, sample(self.trainer, self._looked_at)))
-                    found["best_neg_log_evidence_per_example"] = -best.log_evidence() / laplace.examples
+                step = self.evidence_step()
+                found = self._record(step, found.get("pruned", []))
                 seconds += time.perf_counter() - started
 
         return self.trainer.train_epoch(after_step), found, seconds
@@ -212,58 +225,58 @@ class Structure:
         since = self.trainer.step - self.trainer.search.burnin * self.trainer.steps_per_epoch
         return since > 0 and since % self.every == 0
 
-    def _record(self, laplace: Laplace, pruned: list[str]) -> dict[str, Any]:
+    def _record(self, step: EvidenceStep, pruned: list[str]) -> dict[str, Any]:
+        """Return what `metrics.jsonl` has of a step, after those paths of its epoch that were pruned before."""
+        effective, examples = step.laplace.effective_parameters(), step.laplace.examples
         return {
-            "neg_log_evidence_per_example": -laplace.log_evidence() / laplace.examples,
+            "neg_log_evidence_per_example": -step.laplace.log_evidence() / examples,
             "precisions": dict(self.trainer.precisions),
-            "effective": laplace.effective_parameters(),
-            "shares": layer_shares(self.trainer.facts, laplace.effective_parameters()),
+            "effective": effective,
+            "shares": layer_shares(self.trainer.facts, effective),
             "noise": self.trainer.noise,
             **({"ranges": self.trainer.net.ranges()} if self.trainer.net.ranges() else {}),
-            "pruned": pruned,
+            "pruned": [*pruned, *step.pruned],
+            **({} if step.best is None else {"best_neg_log_evidence_per_example": -step.best / examples}),
         }
 
-    def evidence_step(self) -> tuple[Laplace, list[str]]:
-        """Move the priors, and ranges of averages, towards the largest evidence at fixed parameters, then prune.
-
-        Returns:
-            The approximation under the priors before the step, and `layer.path` of every path that was pruned.
-        """
+    def evidence_step(self) -> EvidenceStep:
+        """Move the priors, and ranges of averages, towards the largest evidence at fixed parameters, then prune."""
         trainer = self.trainer
         index = sample(trainer, self._looked_at)
         laplace = laplace_at(trainer, self.estimator, index)
-        if not self._has_fitted:
-            self._has_fitted = self._fits(laplace, index)
+        compared = trainer.epoch < self._compared_epochs
+        best = self._best_evidence(laplace, index) if compared or not self._has_fitted else math.nan
+        self._has_fitted = self._has_fitted or self._fits(best)
         gains = self._gains_without_blocks(laplace, index) if self._has_fitted else {}
         decided = ranks.from_first(lambda: (gains, laplace.effective_parameters(), *self._moved(laplace)))
         gains, effective, trainer.precisions, trainer.noise = decided  # the same on all ranks, to the last bit
         half = sample(trainer, max(1, self._looked_at // 2))  # the same examples on both sides of every range
         self.ranges.step(lambda: evidence_bound(trainer, half), trainer.progress)
-        if not self._has_fitted:
-            return laplace, []
-        removed = self._remove_block(gains)
-        pruned = self._prune(effective, lambda layer, path: self._gain_without_path(layer, path, laplace, index))
-        return laplace, [*removed, *pruned]
+        pruned = self._remove_block(gains) if self._has_fitted else []
+        if self._has_fitted:
+            pruned += self._prune(effective, lambda layer, path: self._gain_without_path(layer, path, laplace, index))
+        return EvidenceStep(laplace, pruned, best if compared else None)
 
-    def _fits(self, laplace: Laplace, index: torch.Tensor) -> bool:
-        """Return whether the evidence is higher than that of constant outputs, under the precisions that suit it best.
+    def _fits(self, best: float) -> bool:
+        """Return whether a classifier's evidence is higher than that of constant outputs.
 
         Before that the parameters are far from a mode and too many of them count: a network of fully connected layers
         has many times more effective parameters at first than its fit has gained nats. MacKay's step would make priors
         so narrow that the network never fits. A regression needs no such guard: its noise is large at first, so that
         few parameters count.
 
-        It is the evidence of all tensors together: by Kronecker factors, which count more, some networks would never
-        pass that profit from learned priors.
+        Args:
+            best: see `_best_evidence`.
         """
-        if laplace.likelihood.has_noise:
-            return True
-        best = self._at_best(self._jointly(laplace, index))
-        return ranks.from_first(lambda: best.log_evidence() > -self.trainer.constant_loss)
+        return ranks.from_first(lambda: best > -self.trainer.constant_loss)
 
-    def _at_best(self, laplace: Laplace) -> Laplace:
-        """Return the approximation under about those learned precisions that suit it best, within their bounds."""
-        return at_best_precisions(laplace, self.learned, self._least)
+    def _best_evidence(self, laplace: Laplace, index: torch.Tensor) -> float:
+        """Return the log evidence under about those learned precisions that suit it best, within their bounds.
+
+        It is the evidence of all tensors together: by Kronecker factors, which count more, some networks that profit
+        from learned priors would never exceed that of constant outputs.
+        """
+        return at_best_precisions(self._jointly(laplace, index), self.learned, self._least).log_evidence()
 
     @torch.enable_grad()
     def _jointly(self, laplace: Laplace, index: torch.Tensor) -> Laplace:

@@ -10,6 +10,7 @@ import torch
 from runner_specs import regression, silenced, structure, with_fixed_prior
 from symdsl.analysis.facts import Objective
 from symdsl.data import load
+from symdsl.evidence import ExtrapolatedSketch, JointSketch
 from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.report import describe_run
 from symdsl.runner.structure import (
@@ -32,18 +33,19 @@ pytestmark = pytest.mark.usefixtures("fitted")
 def test_a_path_without_effective_parameters_is_pruned_after_some_evidence_steps(small):
     notes: list[str] = []
     one = silenced(structure(small(), notes=notes), "l1.F-FC")
-    found = [one.evidence_step()[1] for _ in range(_PATIENCE)]
+    found = [one.evidence_step().pruned for _ in range(_PATIENCE)]
     assert found == [[]] * (_PATIENCE - 1) + [["l1.F-FC"]]
     assert notes == ["l1.F-FC is pruned in epoch 1"]
     assert "l1.F-FC.w1" not in one.trainer.precisions
     assert dict(one.trainer.net.layers())["l1"].pruned == {"F-FC"}
-    assert all(not key.startswith("l1.F-FC") for key in one.evidence_step()[0].effective_parameters())
+    assert all(not key.startswith("l1.F-FC") for key in one.evidence_step().laplace.effective_parameters())
 
 
 @pytest.mark.parametrize(("number", "goes"), [(0.4, True), (0.6, False)])
 def test_a_path_goes_when_the_data_determine_less_than_half_a_parameter_of_it(small, number, goes):
     one = structure(small())
-    effective = {**one.evidence_step()[0].effective_parameters(), "l1.F-FC.w1": number / 2, "l1.F-FC.w2": number / 2}
+    effective = one.evidence_step().laplace.effective_parameters()
+    effective |= {"l1.F-FC.w1": number / 2, "l1.F-FC.w2": number / 2}
     found = [path for _ in range(_PATIENCE) for path in one._prune(effective, lambda *_: 0.0)]
     assert ("l1.F-FC" in found) is goes
 
@@ -100,9 +102,9 @@ def test_a_path_that_comes_back_is_not_pruned(small):
     for key in ("l1.F-FC.w1", "l1.F-FC.w2"):
         torch.nn.init.normal_(one.trainer.parameters[key])
         one.trainer.precisions[key] = 1.0
-    assert one.evidence_step()[1] == []
+    assert one.evidence_step().pruned == []
     silenced(one, "l1.F-FC")
-    assert one.evidence_step()[1] == []
+    assert one.evidence_step().pruned == []
 
 
 BLOCKS = """
@@ -144,13 +146,13 @@ def relying(notes=None):
 def without_first():
     """A structure whose first block has left."""
     one = relying()
-    return one, [path for _ in range(_BLOCK_PATIENCE) for path in one.evidence_step()[1]]
+    return one, [path for _ in range(_BLOCK_PATIENCE) for path in one.evidence_step().pruned]
 
 
 def test_a_block_leaves_that_the_evidence_is_higher_without_and_no_other():
     notes: list[str] = []
     one = relying(notes)
-    found = [one.evidence_step()[1] for _ in range(2 * _BLOCK_PATIENCE)]
+    found = [one.evidence_step().pruned for _ in range(2 * _BLOCK_PATIENCE)]
     assert found == [[]] * (_BLOCK_PATIENCE - 1) + [["l3.F-FC", "l3.CONV"]] + [[]] * _BLOCK_PATIENCE
     assert notes[0].startswith("residual (layers l2, l3) is removed in epoch 1: the evidence is ")
 
@@ -161,7 +163,7 @@ def test_one_block_leaves_at_a_time_and_none_whose_priors_are_fixed():
         with torch.no_grad():
             for key in ("l3.F-FC.w1", "l3.CONV.w", "l4.CONV.w"):
                 one.trainer.parameters[key].zero_()
-        return [one.evidence_step()[1] for _ in range(_BLOCK_PATIENCE + 1)]
+        return [one.evidence_step().pruned for _ in range(_BLOCK_PATIENCE + 1)]
 
     found = left(BLOCKS)
     assert sorted(map(len, found)) == [0] * (_BLOCK_PATIENCE - 1) + [1, 2]
@@ -196,7 +198,7 @@ def test_a_removed_block_is_left_out_of_training_and_of_what_a_state_is_taken_up
 
 def test_the_only_candidate_of_a_layer_stays():
     one = silenced(structure(parse(BLOCKS)), "l1.CONV")
-    assert "l1.CONV" not in [path for _ in range(_PATIENCE) for path in one.evidence_step()[1]]
+    assert "l1.CONV" not in [path for _ in range(_PATIENCE) for path in one.evidence_step().pruned]
 
 
 def test_a_removed_block_has_neither_a_chosen_nor_a_kept_candidate():
@@ -226,7 +228,7 @@ def test_a_fixed_prior_is_never_moved_and_its_path_never_pruned():
     with torch.no_grad():
         one.trainer.parameters["l1.CONV.w"].zero_()
     for _ in range(_PATIENCE + 1):
-        assert "l1.CONV" not in one.evidence_step()[1]
+        assert "l1.CONV" not in one.evidence_step().pruned
     assert one.trainer.precisions["l1.CONV.w"] == before["l1.CONV.w"] == 10.0
     assert one.trainer.precisions != before
 
@@ -234,7 +236,7 @@ def test_a_fixed_prior_is_never_moved_and_its_path_never_pruned():
 def test_an_evidence_step_goes_a_share_of_the_way_to_mackays_fixed_point(small):
     one = structure(small(search__prior_optimizer="mackay(damping = 0.75)"))
     before = dict(one.trainer.precisions)
-    laplace, _ = one.evidence_step()
+    laplace = one.evidence_step().laplace
     for key, effective in laplace.effective_parameters().items():
         if one.trainer.parameters[key].any():
             target = effective / float(one.trainer.parameters[key].detach().double().square().sum())
@@ -306,7 +308,7 @@ def test_left_alone_evidence_steps_come_so_often_that_they_take_a_tenth_of_the_t
 def test_an_evidence_step_looks_at_so_many_examples_and_counts_all(small):
     one = structure(small(search__examples=8))
     assert len(sample(one.trainer, 8)) == 8
-    assert one.evidence_step()[0].examples == len(one.trainer.train)
+    assert one.evidence_step().laplace.examples == len(one.trainer.train)
 
 
 @pytest.mark.parametrize(
@@ -392,3 +394,8 @@ def test_the_reported_evidence_looks_at_so_many_examples_at_most(small, monkeypa
     assert found.examples == whole.examples == len(one.train)
     assert found.log_evidence() != whole.log_evidence()
     assert found.log_evidence() == pytest.approx(whole.log_evidence(), rel=0.3)
+
+
+def test_the_reported_counts_of_a_regression_are_those_of_the_sketch(small):
+    assert isinstance(final_laplace(structure(small()).trainer).ggn, ExtrapolatedSketch)
+    assert isinstance(final_laplace(structure(*regression()).trainer).ggn, JointSketch)

@@ -22,7 +22,7 @@ def trained(spec, epochs=60):
 def test_priors_move_once_the_network_has_fitted(small):
     one = structure(small(**EASY))
     before = dict(one.trainer.precisions)
-    laplace, _ = one.evidence_step()
+    laplace = one.evidence_step().laplace
     assert laplace.log_evidence() < -one.trainer.constant_loss
     assert one.trainer.precisions == before
     for _ in range(60):
@@ -33,15 +33,15 @@ def test_priors_move_once_the_network_has_fitted(small):
 
 def test_no_path_is_pruned_of_a_network_that_has_not_fitted(small):
     one = silenced(structure(small(**EASY)), "l1.F-FC")
-    assert [one.evidence_step()[1] for _ in range(2 * _PATIENCE)] == [[]] * (2 * _PATIENCE)
+    assert [one.evidence_step().pruned for _ in range(2 * _PATIENCE)] == [[]] * (2 * _PATIENCE)
     one = silenced(trained(small(**EASY)), "l1.F-FC")
-    assert any("l1.F-FC" in one.evidence_step()[1] for _ in range(2 * _PATIENCE))
+    assert any("l1.F-FC" in one.evidence_step().pruned for _ in range(2 * _PATIENCE))
 
 
 def test_wide_priors_do_not_make_a_fitted_network_one_that_has_not(small):
     one = trained(small(**EASY))
     one.trainer.precisions = dict.fromkeys(one.trainer.precisions, 1e-9)
-    laplace, _ = one.evidence_step()
+    laplace = one.evidence_step().laplace
     assert laplace.log_evidence() < -one.trainer.constant_loss
     assert min(one.trainer.precisions.values()) > 1e-9
 
@@ -58,7 +58,7 @@ def test_no_more_effective_parameters_count_than_the_fit_has_gained_nats(small):
     one.trainer.train_epoch()
     one.trainer.precisions = dict.fromkeys(one.trainer.precisions, 0.01)
     one._least, one._has_fitted = {}, True
-    laplace, _ = one.evidence_step()
+    laplace = one.evidence_step().laplace
     effective = laplace.effective_parameters()
     gained, total = one.trainer.constant_loss - laplace.loss, sum(effective.values())
     assert 0 < gained < total
@@ -71,7 +71,7 @@ def test_no_more_effective_parameters_count_than_the_fit_has_gained_nats(small):
 def test_a_fitted_network_has_every_effective_parameter_counted(small):
     one = trained(small(**EASY))
     before = dict(one.trainer.precisions)
-    laplace, _ = one.evidence_step()
+    laplace = one.evidence_step().laplace
     assert sum(laplace.effective_parameters().values()) < one.trainer.constant_loss - laplace.loss
     share = 1 - one.trainer.search.prior_optimizer.damping
     assert one.trainer.precisions == mackay_step(laplace, one.learned, share, one._least) != before
@@ -83,7 +83,7 @@ def test_no_prior_of_a_network_worse_than_constant_outputs_moves(small):
     for parameter in one.trainer.net.parameters():
         parameter.data.mul_(3)
     before = dict(one.trainer.precisions)
-    laplace, _ = one.evidence_step()
+    laplace = one.evidence_step().laplace
     assert laplace.loss > one.trainer.constant_loss
     assert one.trainer.precisions == before
 
