@@ -13,8 +13,8 @@ from symdsl.data.preprocessing import Preprocessing
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.nn import outputs_of
 from symdsl.runner.metrics import evaluate_outputs, noise_std
+from symdsl.runner.shares import path_shares
 from symdsl.runner.start import layer_records
-from symdsl.runner.structure import path_shares
 from symdsl.runner.training import Trainer
 
 KEPT_SHARE = 0.01

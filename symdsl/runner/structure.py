@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 
 from symdsl import ranks
-from symdsl.analysis.facts import Facts, Objective
-from symdsl.diagnostics import NumericalError
-from symdsl.evidence import CURVATURES, ExtrapolatedSketch, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
+from symdsl.evidence import ExtrapolatedSketch, Laplace
 from symdsl.evidence.prior_updates import at_best_precisions, mackay_step
 from symdsl.graph.cost import evidence_interval
 from symdsl.nn import Block, outputs_of
+from symdsl.runner.estimating import SKETCH, Estimator, evidence_bound, final_laplace, laplace_at, sample
 from symdsl.runner.ranges import Ranges
-from symdsl.runner.start import FEW_EXAMPLES, Start, layer_records
-from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer, stream
+from symdsl.runner.shares import layer_shares, path_effective, tensors_of
+from symdsl.runner.start import Start
+from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer
 
 LEAST_EFFECTIVE = 0.5
 """A path whose effective number of parameters stays below this is pruned, if the evidence is no lower without it."""
@@ -40,112 +40,6 @@ _PATIENCE = 5
 
 _BLOCK_PATIENCE = 2
 """Evidence steps in a row that the evidence must be higher without a residual block before it leaves."""
-
-
-@attrs.frozen
-class Estimator:
-    """A way to estimate the curvature.
-
-    Attributes:
-        curvature: a name of `CURVATURES`.
-        fisher: which columns of a square root of Lambda are propagated.
-    """
-
-    curvature: str
-    fisher: Fisher
-
-    @classmethod
-    def of(cls, objective: Objective, examples: int, has_noise: bool = False) -> Estimator:
-        """Return the estimator that the spec asks for, or by default the one for this number of training examples.
-
-        A regression keeps the counts of the sketch: its noise divides by what they leave of the observed numbers, and
-        an overcount by a quarter may halve that.
-
-        Args:
-            objective: what the search maximises.
-            examples: training examples.
-            has_noise: whether a noise variance is learned.
-        """
-        curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-expand")
-        if curvature == "joint":
-            return SKETCH if has_noise else FINAL
-        return cls(curvature, fisher_of(objective.fisher.kind, objective.fisher.samples))
-
-
-FINAL = Estimator("joint", Rademacher(1))
-FINAL_EXAMPLES = 4096
-"""How, and from how many training examples at most, the evidence is estimated that a run reports."""
-
-SKETCH = Estimator("sketch", Rademacher(1))
-"""How it is estimated where effective numbers beyond the sketch are not needed."""
-
-
-def laplace_at(
-    trainer: Trainer, estimator: Estimator, index: torch.Tensor | None = None, scaled: bool = True
-) -> Laplace:
-    """Return the Laplace approximation at the present parameters, from all training examples or a random sample.
-
-    Args:
-        trainer: the weights and their priors.
-        estimator: of the curvature.
-        index: of the examples to use, a sample of all; `None` uses all.
-        scaled: whether they do, or else are taken for themselves.
-
-    Raises:
-        NumericalError: eigenvalues that cannot be computed, with the parameter tensor and the epoch.
-    """
-    train, generator = trainer.train, stream(trainer.device, trainer.seed, "labels", trainer.step)
-    x, y = (train.x, train.y) if index is None else (train.x[index], train.y[index])
-    trainer.net.eval()
-    curvature = CURVATURES[estimator.curvature]
-    try:
-        found = estimate(trainer.net, x, y, trainer.likelihood, estimator.fisher, generator, curvature)
-        whole = found.scaled_to(len(train)) if scaled else found
-        laplace = laplace_of(trainer.net, whole, trainer.likelihood, trainer.precisions, trainer.noise)
-        laplace.effective_parameters()  # decomposes the curvature, which may fail
-        return laplace
-    except NumericalError as error:
-        raise NumericalError(f"{error}, after epoch {trainer.epoch}") from None
-
-
-def sample(trainer: Trainer, most: int) -> torch.Tensor:
-    """Return the sorted indices of `most` random training examples, or of all if they are fewer."""
-    generator = stream("cpu", trainer.seed, "examples", trainer.step)
-    order = torch.randperm(len(trainer.train), generator=generator)
-    return order[:most].sort().values.to(trainer.train.x.device)
-
-
-def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
-    """Return the likelihood less the log determinant of some training examples alone, in nats per example.
-
-    By blocks of examples, log det(I + K) is at most the sum of those of the blocks, so that in the mean over samples
-    this is no more than the evidence per example but for the norm of the weights (Immer et al. 2023, "Stochastic
-    marginal likelihood gradients using neural tangent kernels"). A curvature scaled from a few examples to all says too
-    little of how the determinant changes: it has no more dimensions than the few.
-
-    Args:
-        trainer: the weights and their priors.
-        index: of the examples.
-
-    Raises:
-        NumericalError: see `laplace_at`.
-    """
-    laplace = laplace_at(trainer, SKETCH, index, scaled=False)
-    sizes = laplace.ggn.sizes
-    prior = math.fsum(size * math.log(laplace.precisions[key]) for key, size in sizes.items())
-    bound = (laplace.log_likelihood() - 0.5 * (laplace.log_det.value - prior)) / laplace.examples
-    return ranks.from_first(lambda: bound)
-
-
-def final_laplace(trainer: Trainer) -> Laplace:
-    """Return the joint Laplace approximation whose evidence a run reports, whatever estimator the search used.
-
-    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random. A regression has the counts of the
-    sketch, as in its search.
-    """
-    few = len(trainer.train) <= FINAL_EXAMPLES
-    estimator = SKETCH if trainer.likelihood.has_noise else FINAL
-    return laplace_at(trainer, estimator, None if few else sample(trainer, FINAL_EXAMPLES))
 
 
 class EvidenceStep(NamedTuple):
@@ -445,37 +339,6 @@ class Structure:
         self.ranges.restore(state["ranges"])
 
 
-def tensors_of(path: str, keys: Iterable[str]) -> list[str]:
-    """Return those of the `keys` that name a tensor of `path`, which is written `layer.path`."""
-    return [key for key in keys if key.startswith(f"{path}.")]
-
-
 def _within(block: Block, keys: Iterable[str]) -> list[str]:
     """Return those of the `keys` that name a tensor of a residual block's layers."""
     return [key for key in keys if key.startswith(tuple(f"{name}." for name in block.layers))]
-
-
-def path_effective(path: str, effective: Mapping[str, float]) -> float:
-    """Return the effective number of parameters of `path`, which is written `layer.path`: 0 if it is pruned."""
-    return math.fsum(effective[key] for key in tensors_of(path, effective))
-
-
-def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]) -> dict[str, float]:
-    """Return the relative effective number of each path of a layer: 0 for paths that are pruned.
-
-    Args:
-        layer: the layer's name.
-        paths: the layer's path names.
-        effective: effective number of each parameter tensor, keyed `layer.path.tensor`.
-    """
-    sums = {path: path_effective(f"{layer}.{path}", effective) for path in paths}
-    total = math.fsum(sums.values())
-    return {path: value / total if total > 0 else 0.0 for path, value in sums.items()}
-
-
-def layer_shares(facts: Facts, effective: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Return the relative effective number of every candidate, by layer and candidate; see `path_shares`."""
-    return {
-        layer.name: path_shares(layer.name, [one.name for one in layer.candidates], effective)
-        for layer in layer_records(facts)
-    }

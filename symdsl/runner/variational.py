@@ -19,7 +19,7 @@ from symdsl.evidence.prior_updates import LARGEST_PRECISION, SMALLEST_PRECISION
 from symdsl.nn import BIAS, Network, Use
 from symdsl.runner.ranges import RATE as RANGE_RATE
 from symdsl.runner.ranges import Ranges
-from symdsl.runner.structure import layer_shares
+from symdsl.runner.shares import layer_shares
 from symdsl.runner.training import EpochMetrics, Trainer, stream
 
 DRAWS = 8

@@ -11,19 +11,15 @@ from runner_specs import regression, silenced, structure, with_fixed_prior
 from symdsl.analysis.facts import Objective
 from symdsl.data import load
 from symdsl.evidence import ExtrapolatedSketch, JointSketch
+from symdsl.runner.estimating import FINAL, Estimator, final_laplace, laplace_at, sample
 from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.report import describe_run
+from symdsl.runner.shares import path_shares
+from symdsl.runner.start import FEW_EXAMPLES
 from symdsl.runner.structure import (
     _BLOCK_PATIENCE,
     _PATIENCE,
-    FEW_EXAMPLES,
-    FINAL,
     LEAST_PRECISION,
-    Estimator,
-    final_laplace,
-    laplace_at,
-    path_shares,
-    sample,
 )
 from symdsl.spec import parse
 
@@ -389,7 +385,7 @@ def test_the_reported_evidence_looks_at_so_many_examples_at_most(small, monkeypa
     one = structure(small()).trainer
     whole = final_laplace(one)
     assert whole.log_evidence() == laplace_at(one, FINAL).log_evidence()
-    monkeypatch.setattr("symdsl.runner.structure.FINAL_EXAMPLES", 40)
+    monkeypatch.setattr("symdsl.runner.estimating.FINAL_EXAMPLES", 40)
     found = final_laplace(one)
     assert found.examples == whole.examples == len(one.train)
     assert found.log_evidence() != whole.log_evidence()

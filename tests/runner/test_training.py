@@ -9,8 +9,8 @@ from runner_specs import regression, trainer
 from symdsl import data, lowering
 from symdsl.evidence import Categorical, Gaussian
 from symdsl.evidence.loss import likelihood_of
+from symdsl.runner.estimating import FINAL, laplace_at
 from symdsl.runner.metrics import evaluate_outputs
-from symdsl.runner.structure import FINAL, laplace_at
 from symdsl.runner.training import Trainer
 from symdsl.spec import parse
 

@@ -1,0 +1,121 @@
+"""The Laplace approximation of a network in training: by which estimator, and from which training examples."""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import torch
+
+from symdsl import ranks
+from symdsl.analysis.facts import Objective
+from symdsl.diagnostics import NumericalError
+from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
+from symdsl.runner.start import FEW_EXAMPLES
+from symdsl.runner.training import Trainer, stream
+
+
+@attrs.frozen
+class Estimator:
+    """A way to estimate the curvature.
+
+    Attributes:
+        curvature: a name of `CURVATURES`.
+        fisher: which columns of a square root of Lambda are propagated.
+    """
+
+    curvature: str
+    fisher: Fisher
+
+    @classmethod
+    def of(cls, objective: Objective, examples: int, has_noise: bool = False) -> Estimator:
+        """Return the estimator that the spec asks for, or by default the one for this number of training examples.
+
+        A regression keeps the counts of the sketch: its noise divides by what they leave of the observed numbers, and
+        an overcount by a quarter may halve that.
+
+        Args:
+            objective: what the search maximises.
+            examples: training examples.
+            has_noise: whether a noise variance is learned.
+        """
+        curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-expand")
+        if curvature == "joint":
+            return SKETCH if has_noise else FINAL
+        return cls(curvature, fisher_of(objective.fisher.kind, objective.fisher.samples))
+
+
+FINAL = Estimator("joint", Rademacher(1))
+FINAL_EXAMPLES = 4096
+"""How, and from how many training examples at most, the evidence is estimated that a run reports."""
+
+SKETCH = Estimator("sketch", Rademacher(1))
+"""How it is estimated where effective numbers beyond the sketch are not needed."""
+
+
+def laplace_at(
+    trainer: Trainer, estimator: Estimator, index: torch.Tensor | None = None, scaled: bool = True
+) -> Laplace:
+    """Return the Laplace approximation at the present parameters, from all training examples or a random sample.
+
+    Args:
+        trainer: the weights and their priors.
+        estimator: of the curvature.
+        index: of the examples to use, a sample of all; `None` uses all.
+        scaled: whether they do, or else are taken for themselves.
+
+    Raises:
+        NumericalError: eigenvalues that cannot be computed, with the parameter tensor and the epoch.
+    """
+    train, generator = trainer.train, stream(trainer.device, trainer.seed, "labels", trainer.step)
+    x, y = (train.x, train.y) if index is None else (train.x[index], train.y[index])
+    trainer.net.eval()
+    curvature = CURVATURES[estimator.curvature]
+    try:
+        found = estimate(trainer.net, x, y, trainer.likelihood, estimator.fisher, generator, curvature)
+        whole = found.scaled_to(len(train)) if scaled else found
+        laplace = laplace_of(trainer.net, whole, trainer.likelihood, trainer.precisions, trainer.noise)
+        laplace.effective_parameters()  # decomposes the curvature, which may fail
+        return laplace
+    except NumericalError as error:
+        raise NumericalError(f"{error}, after epoch {trainer.epoch}") from None
+
+
+def sample(trainer: Trainer, most: int) -> torch.Tensor:
+    """Return the sorted indices of `most` random training examples, or of all if they are fewer."""
+    generator = stream("cpu", trainer.seed, "examples", trainer.step)
+    order = torch.randperm(len(trainer.train), generator=generator)
+    return order[:most].sort().values.to(trainer.train.x.device)
+
+
+def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
+    """Return the likelihood less the log determinant of some training examples alone, in nats per example.
+
+    By blocks of examples, log det(I + K) is at most the sum of those of the blocks, so that in the mean over samples
+    this is no more than the evidence per example but for the norm of the weights (Immer et al. 2023, "Stochastic
+    marginal likelihood gradients using neural tangent kernels"). A curvature scaled from a few examples to all says too
+    little of how the determinant changes: it has no more dimensions than the few.
+
+    Args:
+        trainer: the weights and their priors.
+        index: of the examples.
+
+    Raises:
+        NumericalError: see `laplace_at`.
+    """
+    laplace = laplace_at(trainer, SKETCH, index, scaled=False)
+    sizes = laplace.ggn.sizes
+    prior = math.fsum(size * math.log(laplace.precisions[key]) for key, size in sizes.items())
+    bound = (laplace.log_likelihood() - 0.5 * (laplace.log_det.value - prior)) / laplace.examples
+    return ranks.from_first(lambda: bound)
+
+
+def final_laplace(trainer: Trainer) -> Laplace:
+    """Return the joint Laplace approximation whose evidence a run reports, whatever estimator the search used.
+
+    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random. A regression has the counts of the
+    sketch, as in its search.
+    """
+    few = len(trainer.train) <= FINAL_EXAMPLES
+    estimator = SKETCH if trainer.likelihood.has_noise else FINAL
+    return laplace_at(trainer, estimator, None if few else sample(trainer, FINAL_EXAMPLES))
