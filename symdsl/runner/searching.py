@@ -54,7 +54,10 @@ _TRIAL = 0.2
 """Share of the epochs that each of two starts is tried for."""
 
 _LEAST_GAIN = 0.05
-"""Nats of evidence per example by which the second start must be better: estimates may differ as much by chance."""
+"""Nats of evidence per example by which one start is better than another: estimates may differ as much by chance."""
+
+_BEHIND = 2
+"""Evidence steps in a row, the last of an epoch each, after which a start of worse evidence is given up."""
 
 _BEST_EVIDENCE = "best_neg_log_evidence_per_example"
 _EVIDENCE = {"neg_log_evidence_per_example", _BEST_EVIDENCE}
@@ -408,21 +411,27 @@ class _Run:
         """Train from the other start for as many epochs, and go on from it if its evidence is better by `_LEAST_GAIN`.
 
         That is the evidence under the best precisions, in the mean over the second half of these epochs, in which both
-        networks still learn. Of networks that fit every example the evidence says less.
+        networks still learn. Of networks that fit every example the evidence says less. A start that falls behind is
+        given up before these epochs are over.
         """
         self._save()
         trial = self._trial_epochs
-        first, own = (self.start, self.trainer, self.learner), _late_evidence(self._trial)
+        first, first_records = (self.start, self.trainer, self.learner), self._trial
         self._set_up(self._untried[0])
         tried, self._untried, self._trial, self._held_back = self.start, [], [], []
-        self.callbacks.on_note(f"trying a {tried} start, too, for {trial} epoch{'s' * (trial > 1)}")
+        self.callbacks.on_note(f"trying a {tried} start, too, for at most {trial} epoch{'s' * (trial > 1)}")
+        records: list[dict[str, Any]] = []
+        behind = False
         try:
-            records = [self._trained()[0] for _ in range(trial)]
+            while len(records) < trial and not behind:
+                records.append(self._trained()[0])
+                behind = ranks.from_first(lambda: _is_behind(records, first_records))
         except NumericalError as error:
             self.callbacks.on_note(f"a {tried} start does not work: {error}")
             records = []
-        other, notes, self._held_back = _late_evidence(records), self._held_back, None
-        if ranks.from_first(lambda: own - other > _LEAST_GAIN):
+        own, other = _late_evidence(first_records[: len(records)]), _late_evidence(records)
+        notes, self._held_back = self._held_back, None
+        if not behind and ranks.from_first(lambda: own - other > _LEAST_GAIN):
             self._rewrite_metrics(records)
             self._losses = [record["loss"] for record in records]
         else:
@@ -534,6 +543,13 @@ class _Run:
         self.folder.write_json(RESULT, content)
         self.folder.seal(LEARNED, *PICTURES)
         self.folder.set_status("finished", datetime.now(UTC))
+
+
+def _is_behind(records: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether the evidence of some epochs is worse by `_LEAST_GAIN` than in those of another start, twice in a row."""
+    pairs = [(one.get(_BEST_EVIDENCE), other.get(_BEST_EVIDENCE)) for one, other in zip(records, others, strict=False)]
+    losses = [own - other for own, other in pairs if own is not None and other is not None]
+    return len(losses) >= _BEHIND and min(losses[-_BEHIND:]) > _LEAST_GAIN
 
 
 def _late_evidence(records: Sequence[Mapping[str, Any]]) -> float:

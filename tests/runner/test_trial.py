@@ -42,6 +42,7 @@ class Epochs(Callback):
 def better(request, monkeypatch):
     """The start that the evidence is to prefer."""
     monkeypatch.setattr(searching, "_late_evidence", lambda records: 1.0 if _kind(records) == request.param else 2.0)
+    monkeypatch.setattr(searching, "_is_behind", lambda *_: False)
     return request.param
 
 
@@ -56,6 +57,38 @@ def test_starts_are_compared_by_the_evidence_of_the_second_half_of_their_epochs(
     assert searching._late_evidence([*records, {}]) == 5
     assert searching._late_evidence([{}, *records]) == 4
     assert math.isnan(searching._late_evidence([]))
+
+
+def test_a_start_is_behind_after_two_evidence_steps_in_a_row_that_are_worse():
+    def records(*evidence):
+        return [{} if one is None else {"best_neg_log_evidence_per_example": one} for one in evidence]
+
+    first = records(3.0, None, 2.0, 1.0, 1.0)
+    assert not searching._is_behind(records(3.1), first)
+    assert searching._is_behind(records(3.1, None, 2.1), first)
+    assert not searching._is_behind(records(3.1, None, 2.04), first)
+    assert not searching._is_behind(records(3.1, None, 2.0, 1.1), first)
+    assert searching._is_behind(records(3.1, None, 2.0, 1.1, 1.1), first)
+    assert not searching._is_behind([], first)
+
+
+def test_a_start_that_falls_behind_is_given_up_though_it_was_better_before(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(searching, "_late_evidence", lambda records: 1.0 if _kind(records) == "symmetric" else 2.0)
+    lengths = []
+
+    def behind(records, others):
+        lengths.append((len(records), len(others)))
+        return len(records) == 2
+
+    monkeypatch.setattr(searching, "_is_behind", behind)
+    heard = Listening()
+    spec = small(search__start="both", search__epochs=20, search__every=2)
+    assert runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])["start"] == "relaxed"
+    assert lengths == [(1, 4), (2, 4)]
+    runner.search(
+        small(search__start="relaxed", search__epochs=20, search__every=2), device="cpu", out=tmp_path / "one"
+    )
+    assert timeless(tmp_path / "run")[2] == timeless(tmp_path / "one")[2]
 
 
 def test_a_start_that_is_hardly_better_is_not_taken(small, tmp_path, monkeypatch):
@@ -94,6 +127,7 @@ def test_an_interrupted_trial_ends_like_an_uninterrupted_one(small, tmp_path, be
 def test_a_search_that_is_interrupted_as_it_goes_over_to_the_other_start_chooses_it_again(small, tmp_path, monkeypatch):
     evidence = {"relaxed": 2.0, "symmetric": 1.0}
     monkeypatch.setattr(searching, "_late_evidence", lambda records: evidence[_kind(records)])
+    monkeypatch.setattr(searching, "_is_behind", lambda *_: False)
     runner.search(small(**BOTH), device="cpu", out=tmp_path / "whole")
     honest = searching._Run._rewrite_metrics
 
@@ -127,7 +161,7 @@ def test_burn_in_comes_before_the_trial(small, tmp_path):
     heard = Listening()
     spec = small(search__start="both", search__epochs=12, search__burnin=2, search__every=2)
     runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])
-    assert "trying a symmetric start, too, for 4 epochs" in heard.notes
+    assert "trying a symmetric start, too, for at most 4 epochs" in heard.notes
     assert any("from a symmetric one" in note for note in heard.notes)
 
 
