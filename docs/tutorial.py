@@ -22,7 +22,7 @@ PICTURES = {"runs/demo": "tutorial_demo.svg", "runs/turned": "tutorial_turned.sv
 _SAVED = re.compile(r"^Save this as `([^`\n]+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _CONSOLE = re.compile(r"(?<=^```console\n)(.*?)(?=^```)", re.MULTILINE | re.DOTALL)
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-_EPOCHS = re.compile(r"((?:^epoch .*\n){3})(?:^epoch .*\n)+(^epoch .*\n)", re.MULTILINE)
+_EPOCHS = re.compile(r"(^epoch .*\n)(?:^epoch .*\n)+(^epoch .*\n)", re.MULTILINE)
 _OF_RUNS = "runs/"
 
 
