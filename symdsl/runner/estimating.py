@@ -31,9 +31,6 @@ class Estimator:
     def of(cls, objective: Objective, examples: int, has_noise: bool = False) -> Estimator:
         """Return the estimator that the spec asks for, or by default the one for this number of training examples.
 
-        A regression keeps the counts of the sketch: its noise divides by what they leave of the observed numbers, and
-        an overcount by a quarter may halve that.
-
         Args:
             objective: what the search maximises.
             examples: training examples.
@@ -41,8 +38,20 @@ class Estimator:
         """
         curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-expand")
         if curvature == "joint":
-            return SKETCH if has_noise else FINAL
+            return cls.joint(has_noise)
         return cls(curvature, fisher_of(objective.fisher.kind, objective.fisher.samples))
+
+    @staticmethod
+    def joint(has_noise: bool) -> Estimator:
+        """Return the joint estimator, for a regression the sketch alone.
+
+        A regression keeps the counts of the sketch: its noise divides by what they leave of the observed numbers, and
+        an overcount by a quarter may halve that.
+
+        Args:
+            has_noise: whether a noise variance is learned.
+        """
+        return SKETCH if has_noise else FINAL
 
 
 FINAL = Estimator("joint", Rademacher(1))
@@ -113,9 +122,8 @@ def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
 def final_laplace(trainer: Trainer) -> Laplace:
     """Return the joint Laplace approximation whose evidence a run reports, whatever estimator the search used.
 
-    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random. A regression has the counts of the
-    sketch, as in its search.
+    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random.
     """
     few = len(trainer.train) <= FINAL_EXAMPLES
-    estimator = SKETCH if trainer.likelihood.has_noise else FINAL
+    estimator = Estimator.joint(trainer.likelihood.has_noise)
     return laplace_at(trainer, estimator, None if few else sample(trainer, FINAL_EXAMPLES))

@@ -146,8 +146,9 @@ class Structure:
         gains, effective, trainer.precisions, trainer.noise = decided  # the same on all ranks, to the last bit
         half = sample(trainer, max(1, self._looked_at // 2))  # the same examples on both sides of every range
         self.ranges.step(lambda: evidence_bound(trainer, half), trainer.progress)
-        pruned = self._remove_block(gains) if self._has_fitted else []
+        pruned: list[str] = []
         if self._has_fitted:
+            pruned = self._remove_block(gains)
             pruned += self._prune(effective, lambda layer, path: self._gain_without_path(layer, path, laplace, index))
         return EvidenceStep(laplace, pruned, best if compared else None)
 

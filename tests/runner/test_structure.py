@@ -16,11 +16,7 @@ from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.report import describe_run
 from symdsl.runner.shares import path_shares
 from symdsl.runner.start import FEW_EXAMPLES
-from symdsl.runner.structure import (
-    _BLOCK_PATIENCE,
-    _PATIENCE,
-    LEAST_PRECISION,
-)
+from symdsl.runner.structure import _BLOCK_PATIENCE, _PATIENCE, LEAST_PRECISION
 from symdsl.spec import parse
 
 pytestmark = pytest.mark.usefixtures("fitted")

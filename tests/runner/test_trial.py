@@ -81,13 +81,11 @@ def test_a_start_that_falls_behind_is_given_up_though_it_was_better_before(small
         return len(records) == 2
 
     monkeypatch.setattr(searching, "_is_behind", behind)
-    heard = Listening()
-    spec = small(search__start="both", search__epochs=20, search__every=2)
-    assert runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])["start"] == "relaxed"
+    longer = {"search__epochs": 20, "search__every": 2}
+    spec = small(search__start="both", **longer)
+    assert runner.search(spec, device="cpu", out=tmp_path / "run")["start"] == "relaxed"
     assert lengths == [(1, 4), (2, 4)]
-    runner.search(
-        small(search__start="relaxed", search__epochs=20, search__every=2), device="cpu", out=tmp_path / "one"
-    )
+    runner.search(small(search__start="relaxed", **longer), device="cpu", out=tmp_path / "one")
     assert timeless(tmp_path / "run")[2] == timeless(tmp_path / "one")[2]
 
 
