@@ -430,6 +430,9 @@ class _Run:
             self.callbacks.on_note(f"a {tried} start does not work: {error}")
             records = []
         own, other = _late_evidence(first_records[: len(records)]), _late_evidence(records)
+        found = f"; -log evidence/example {own:.4f} from a {first[0]} one, {other:.4f} from a {tried} one"
+        if behind and len(records) < trial:
+            found += f", given up after {len(records)} epochs"
         notes, self._held_back = self._held_back, None
         if not behind and ranks.from_first(lambda: own - other > _LEAST_GAIN):
             self._rewrite_metrics(records)
@@ -440,7 +443,6 @@ class _Run:
         self._save()
         for record in records:
             self.callbacks.on_epoch(record)
-        found = f"; -log evidence/example {own:.4f} from a {first[0]} one, {other:.4f} from a {tried} one"
         notes.append(f"going on from the {self.start} start{found if math.isfinite(own - other) else ''}")
         for note in notes:
             self.callbacks.on_note(note)

@@ -83,8 +83,10 @@ def test_a_start_that_falls_behind_is_given_up_though_it_was_better_before(small
     monkeypatch.setattr(searching, "_is_behind", behind)
     longer = {"search__epochs": 20, "search__every": 2}
     spec = small(search__start="both", **longer)
-    assert runner.search(spec, device="cpu", out=tmp_path / "run")["start"] == "relaxed"
+    heard = Listening()
+    assert runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])["start"] == "relaxed"
     assert lengths == [(1, 4), (2, 4)]
+    assert any(note.endswith("1.0000 from a symmetric one, given up after 2 epochs") for note in heard.notes)
     runner.search(small(search__start="relaxed", **longer), device="cpu", out=tmp_path / "one")
     assert timeless(tmp_path / "run")[2] == timeless(tmp_path / "one")[2]
 
