@@ -11,7 +11,7 @@
 MAP at the start; `moved` the translation of digits moved by up to 7 pixels, and the scales of digits scaled by up to a
 logarithm of 0.5, from none. `bound` is table 1 of van der Ouderaa & van der Wilk 2022: the variational bound of random
 features at fixed and at learned rotations. `audit` compares weight tying, augmentation and a regulariser under four
-quarter turns, on digits without nines. `inside` compares relaxed layers, an average, and both. `cost` measures evidence
+quarter turns. `inside` compares relaxed layers, an average, and both. `cost` measures evidence
 steps with a learned range against those with a fixed one. Runs are kept in `--out` and not repeated when they are there
 already.
 """

@@ -15,7 +15,7 @@ from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, AFFINE, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
-from symdsl.catalog.signatures import REQUIRED, Parameter, Quoted, Real, Signature, Switch, Type, Variant, Whole
+from symdsl.catalog.signatures import REQUIRED, Parameter, Quoted, Real, Signature, Switch, Type, Whole
 from symdsl.diagnostics import SpecError, listing, render_text
 from symdsl.editor.wording import UNBOUNDED, values
 from symdsl.kinds import INIT_SCALE, KINDS
@@ -84,14 +84,6 @@ def _called(signatures: Iterable[Signature]) -> str:
     )
 
 
-def _nested(signature: Signature) -> Iterator[Signature]:
-    for parameter in signature.parameters:
-        if isinstance(parameter.type, Variant):
-            for option in parameter.type.options:
-                yield option
-                yield from _nested(option)
-
-
 def _unique(signatures: Iterable[Signature]) -> list[Signature]:
     """Those with arguments, of equal ones the first."""
     return [one for one in dict.fromkeys(signatures) if one.parameters]
@@ -105,7 +97,7 @@ TABLES: dict[str, Callable[[], str]] = {
     ),
     "affine": lambda: _called([AFFINE]),
     "search": lambda: _listed(SEARCH.parameters),
-    "values": lambda: _called(_unique(_nested(SEARCH))),
+    "values": lambda: _called(_unique(SEARCH.options())),
     "types": lambda: "".join(f"- `{one.name}`: {one.words}\n" for one in PARAMETER_TYPES.values()),
     "words": lambda: _table(
         ("where", "words"),

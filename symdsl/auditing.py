@@ -252,7 +252,7 @@ def _layers(module: nn.Module, x: Tensor, group: str, elements: tuple[Element, .
 
 
 def _hidden(module: nn.Module, x: Tensor) -> dict[str, Tensor]:
-    """What every layer writes: of a network of symdsl its layers, of another module what has parameters of its own."""
+    """Return what every layer writes: layers of a network of symdsl, or submodules with parameters of their own."""
     found: dict[str, Tensor] = {}
     hooks = []
 

@@ -123,7 +123,7 @@ class SpecError(Exception):
         return type(self), (self.diagnostics,)
 
     def _render_traceback_(self) -> list[str]:
-        """What IPython shows instead of a traceback: the spec is at fault, not the code that read it."""
+        """Return what IPython shows instead of a traceback: the spec is at fault, not the code that read it."""
         return [render_text(self.diagnostics, wants_colour(True, os.environ))]
 
 

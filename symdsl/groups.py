@@ -30,7 +30,7 @@ class Group:
 
     @property
     def moves(self) -> str:
-        """Return the movements of the group in a few words."""
+        """The movements of the group in a few words."""
         return " and ".join(self.movements)
 
     @property

@@ -1,4 +1,4 @@
-"""Graph to torch module."""
+"""Build the torch module of a network from its graph."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 BRANCHES = 0.1
-"""What the residual blocks that follow one another add at first to the second moment of their map, all together.
+"""The share that all residual blocks in a row add at first to the second moment of their map.
 
 Branches that start small keep the scale of activations at any depth (Zhang et al. 2019, "Fixup initialization").
 """

@@ -1,4 +1,4 @@
-"""What a notebook has of its own: the cell magic `%%sym`, which `%load_ext symdsl` brings."""
+"""The cell magic `%%sym` of notebooks, which `%load_ext symdsl` brings."""
 
 from __future__ import annotations
 

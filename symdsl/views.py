@@ -1,4 +1,4 @@
-"""What commands can show of a network and of a run: one function per view, each giving the bytes to print or save."""
+"""The views of a network and of a run: one function for each, which returns the bytes to print or save."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def analyse(
         return None
     spans = {setting.name.text: setting.span for setting in definitions.search}
     check_search(search, spans, definitions.network.name.span, collector)
-    check_bound(search, network, spans, definitions.network.name.span, collector)
+    check_bound(search, network, spans, collector)
     check_invariance(search, data.data, spans, collector)
     if collector.failed:
         return None
@@ -77,7 +77,7 @@ def analyse(
 
 @attrs.frozen
 class _Examined:
-    """What the passes found, before anything is checked across them."""
+    """The findings of the passes, before anything is checked across them."""
 
     definitions: Definitions
     scope: Scope
@@ -105,7 +105,7 @@ def _examine(program: ast.Program, collector: Collector, spent: Counter[str]) ->
 
 
 def _begun(program: ast.Program, collector: Collector, spent: Counter[str]) -> tuple[Definitions, Scope, _Dataset]:
-    """What is defined, what names stand for outside of networks, and the data, which wait to be asked for."""
+    """Return the definitions, what names stand for outside of networks, and the data, found when first asked for."""
     definitions = define(program, collector)
     dataset = _Dataset(definitions)
     dataset.scope = Scope(

@@ -1,4 +1,4 @@
-"""What an `.npz` file holds, from the headers of its arrays and a limited number of its labels."""
+"""The contents of an `.npz` file, from the headers of its arrays and a limited number of its labels."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from symdsl.language import ast
 
 _MOST_CANDIDATES = 100
 _CAUSES = {"size": "sets the size of the map", "lift": "lifted here", "flatten": "flattened here"}
-"""What to say of the earlier item that a refusal follows from."""
+"""Remarks on the earlier item that a refusal follows from."""
 
 
 def candidates_of(node: ast.Layer, walker: Walker) -> list[CandidateDraft | None]:

@@ -136,7 +136,7 @@ def _entries(factor: FactorSize) -> int:
     return factor.blocks * factor.side**2
 
 
-def check_bound(search: Search, network: Network, spans: Mapping[str, Span], place: Span, collector: Collector) -> None:
+def check_bound(search: Search, network: Network, spans: Mapping[str, Span], collector: Collector) -> None:
     """Report what `objective = elbo` cannot learn, and warn of settings that it has no use for."""
     if search.objective.name != "elbo":
         return

@@ -1,4 +1,4 @@
-"""What the analysis finds out about a spec: frozen records that every later stage reads and none changes."""
+"""The facts that the analysis finds in a spec: frozen records that every later stage reads and none changes."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ Curvature = Literal["kfac-expand", "kfac-reduce", "joint"]
 
 @attrs.frozen
 class Objective:
-    """What a search maximises: the marginal likelihood, and how its curvature is estimated.
+    """The objective of a search: the marginal likelihood, and how its curvature is estimated.
 
     Attributes:
         curvature: approximation of the Gauss-Newton matrix; None leaves it to the number of training examples.

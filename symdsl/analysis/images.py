@@ -1,4 +1,4 @@
-"""What a folder of images holds: from the names of its files, and from the headers of some of them."""
+"""The contents of a folder of images, from the names of its files and the headers of some of them."""
 
 from __future__ import annotations
 

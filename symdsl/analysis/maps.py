@@ -1,4 +1,4 @@
-"""What changes a map between the layers: `input`, `lift`, `project`, `pool`, `flatten`."""
+"""The items that change a map between the layers: `input`, `lift`, `project`, `pool`, `flatten`."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def hidden(what: str, gaps: Iterable[ast.Unread]) -> bool:
 
 
 Global = ast.Let | ast.Block | ast.Network | ast.Instance
-"""What gives the whole spec a name."""
+"""A definition whose name the whole spec can use."""
 
 _WHAT: dict[type[Global], str] = {
     ast.Let: "a `let`",
@@ -261,7 +261,7 @@ class Scope:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return every defined name."""
+        """Every defined name."""
         return (*self.local, *self.lets, *self.builtins)
 
     def excuses(self, name: str, known: Iterable[str]) -> bool:

@@ -268,7 +268,7 @@ class _Finding:
 
 
 SECTIONS: dict[str, Callable[[_Finding, str], Slot | None]] = {"data": _Finding.data, "search": _Finding.search}
-"""What can stand before the dot of a key, and what finds the value of what stands after it."""
+"""Functions that find what a key sets, by the word before its dot."""
 
 
 def keys_of(program: ast.Program) -> dict[str, Parameter | None]:

@@ -101,7 +101,7 @@ def profiles_of(program: ast.Program, collector: Collector) -> dict[str, ast.Pro
 
 
 def _affordable(written: Iterable[ast.Profile], collector: Collector) -> Iterator[ast.Profile]:
-    """Those before the first that is too many, or has too many keys, which is reported."""
+    """Yield the profiles before the first that is too many, or has too many keys, which is reported."""
     spent: Counter[str] = Counter()
     for one in written:
         for what, more in (("profiles", 1), ("keys of profiles", len(one.settings))):

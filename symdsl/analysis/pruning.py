@@ -1,4 +1,4 @@
-"""From facts back to a tree: a network written out layer by layer, with fewer candidates."""
+"""Turn facts back into a syntax tree: a network written out layer by layer, with fewer candidates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search block."""
+"""The `search` block: from its settings to a `Search` record."""
 
 from __future__ import annotations
 

@@ -268,7 +268,7 @@ def _one_of(options: Sequence[str]) -> str:
 
 
 def _unquoted(value: Plain, options: Sequence[str]) -> str:
-    """What to do about a text where a word is wanted."""
+    """Return what to do about a text where a word is wanted."""
     return f"write `{value}` without quotes" if isinstance(value, str) and value in options else ""
 
 

@@ -1,4 +1,4 @@
-"""What expressions evaluate to. A value that could not be found, and was reported, is `None`."""
+"""The values of expressions. A value that could not be found, and was reported, is `None`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Located:
 
     @property
     def notes(self) -> list[tuple[Span, str]]:
-        """Return notes for a diagnostic that say where the value comes from."""
+        """Notes for a diagnostic that say where the value comes from."""
         return [(origin, "a value comes from here") for origin in dict.fromkeys(self.origins)]
 
 

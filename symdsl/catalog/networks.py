@@ -1,4 +1,4 @@
-"""Words that stand in networks."""
+"""The words of networks: activations, reductions, inputs and transformations."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SIGNAL = Signature(
 """A line that a network reads."""
 
 INPUTS = {one.name: one for one in (IMAGE, SIGNAL)}
-"""What a network may read."""
+"""The inputs that a network may have, by name."""
 
 GENERATORS = (
     Parameter("translate_x", Real(0, 0.5), None, "furthest move along a row, as a fraction of its length"),
@@ -58,7 +58,7 @@ AFFINE = Signature(
     ),
     "affine transformations, each part drawn evenly between minus and plus its range; parts that are not named stay 0",
 )
-"""What `average` may transform a map by."""
+"""The transformations that `average` may integrate over."""
 
 TRANSFORMATIONS = {AFFINE.name: AFFINE}
 """Every set of transformations that `average` takes."""

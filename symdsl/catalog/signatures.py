@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import attrs
@@ -129,6 +129,14 @@ class Signature:
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter of that name, or nothing."""
         return next((parameter for parameter in self.parameters if parameter.name == name), None)
+
+    def options(self) -> Iterator[Signature]:
+        """Yield the options of its arguments, and those of their own arguments in turn."""
+        for parameter in self.parameters:
+            if isinstance(parameter.type, Variant):
+                for option in parameter.type.options:
+                    yield option
+                    yield from option.options()
 
     def words(self) -> Iterable[str]:
         """Yield every predefined word that can stand in its arguments."""

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class _Request:
-    """What `search` and `map` are asked to do, one attribute per option."""
+    """The options of `search` and `map`, one attribute each."""
 
     spec: Path | None
     device: str

@@ -67,7 +67,7 @@ def resources_by_name(ctx: click.Context, param: click.Parameter, given: tuple[s
 
 @attrs.frozen
 class _Request:
-    """What `sweep` is asked to do, one attribute per option."""
+    """The options of `sweep`, one attribute each."""
 
     specs: tuple[Path, ...]
     settings: dict[str, tuple[str, ...]]

@@ -1,4 +1,4 @@
-"""What a command says on the terminal, and the exit status it leaves."""
+"""The messages of a command on the terminal, and its exit status."""
 
 from __future__ import annotations
 

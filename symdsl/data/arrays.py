@@ -146,7 +146,7 @@ class _Array:
 
 
 def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Array], Tensor]) -> Tensor:
-    """What `read` makes of an array."""
+    """Return what `read` makes of an array."""
     title = f"{path}: `{name}`"
     try:
         with archive.open(f"{name}.npy") as file:

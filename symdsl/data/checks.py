@@ -1,4 +1,4 @@
-"""What holds for every dataset, wherever it came from."""
+"""Checks that every dataset must pass, whatever its source."""
 
 from __future__ import annotations
 

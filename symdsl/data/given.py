@@ -90,5 +90,5 @@ def _targets(values: Any, name: str) -> Tensor:
     if y.ndim not in ((1, 2) if y.is_floating_point() else (1,)):
         raise ValueError(f"`{name}` (of shape {list(y.shape)}) must be [n], or of floats [n, targets]")
     if y.is_floating_point():
-        return y.float().reshape(len(y), -1)
+        return y.float() if y.ndim == 2 else y.float()[:, None]
     return y.long()

@@ -28,7 +28,7 @@ DRAWN = frozenset({"rotate", "translate", "scale", "quadrants", "subset", "augme
 """Transforms that draw at random for every image: a new input is taken as it is, as by a `shuffle` not `alike`."""
 
 _MODES = {1: ("grey", "L"), 3: ("rgb", "RGB")}
-"""What an image is taken as for a number of channels, in the words of the language and in those of Pillow."""
+"""The mode of an image by its number of channels, in the words of the language and in those of Pillow."""
 
 _ARRAYS = ("x", "x_test")
 

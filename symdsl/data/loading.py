@@ -1,4 +1,4 @@
-"""From what a spec says about its data to tensors."""
+"""Load the data that a spec names, and apply its transforms."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _NUMBER_BYTES = 4
 _GIB = 2**30
 
 _CHUNK_EXAMPLES, _CHUNK_NUMBERS = 4096, 1 << 24
-"""What is worked on at a time: bounds the memory of intermediate results."""
+"""Most examples and numbers of a chunk: they bound the memory of intermediate results."""
 
 _STREAMED = ("images", "arrays")
 """Sources that are read a piece at a time; any other is in memory as a whole while it is read."""

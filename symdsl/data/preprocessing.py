@@ -1,4 +1,4 @@
-"""What a run prepared its training data with, so that whatever it meets afterwards is prepared alike."""
+"""The preprocessing of a run, by which whatever it meets after training is prepared alike."""
 
 from __future__ import annotations
 
@@ -72,7 +72,9 @@ class Preprocessing:
             images, targets = (record[key] and Statistics(**record[key]) for key in ("standardize", "targets"))
             return cls(images, targets, None if record["classes"] is None else tuple(record["classes"]))
         except (KeyError, TypeError, ValueError) as error:
-            raise RunError("`preprocessing` in run.json is damaged: it must hold what the run found") from error
+            raise RunError(
+                "`preprocessing` in run.json is damaged: restore the file, or run the search again"
+            ) from error
 
     def restored_targets(self, values: Tensor) -> Tensor:
         """Return targets, or predictions of them, in the units of the data, whether they were standardized or not."""
@@ -114,7 +116,7 @@ class Preprocessing:
 
 
 UNPREPARED = Preprocessing()
-"""Of data that no step has standardized, and whose classes have no names."""
+"""The preprocessing of data that no step has standardized and whose classes have no names."""
 
 _MOST_NAMES = 12
 

@@ -1,4 +1,4 @@
-"""What the data of a spec look like in numbers, after each of their steps."""
+"""Shapes and statistics of the data of a spec, after each of their steps."""
 
 from __future__ import annotations
 

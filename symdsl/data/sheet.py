@@ -108,7 +108,7 @@ def _some(numbers: Tensor, count: int, stream: torch.Generator) -> Tensor:
 
 
 def _notes(rows: Sequence[_Row], data: Data) -> str:
-    """What the sheet leaves out."""
+    """Return what the sheet leaves out, in words."""
     some = f"; {MOST_ROWS} of {len(rows)} classes are shown" if len(rows) > MOST_ROWS else ""
     return some + ("" if data.channels in (1, 3) else f"; the first of {data.channels} channels is shown")
 
@@ -127,7 +127,7 @@ class _Part:
 
 @attrs.frozen
 class _Scale:
-    """From the numbers of an image to the colours of its picture."""
+    """A linear map from the numbers of an image to the colours of its picture."""
 
     low: float
     high: float

@@ -25,7 +25,7 @@ from symdsl.diagnostics import RunError
 Transform = Callable[[Dataset, Step, Streams], Dataset]
 
 _ROUNDING = 1e-9
-"""Of a step, by which a range may seem to end before one of its multiples: 0.3 is less than three steps of 0.1."""
+"""The share of a step that rounding may take from a range: 0.3 is less than three steps of 0.1."""
 
 
 def standardize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
@@ -254,7 +254,7 @@ def _parts(dataset: Dataset) -> tuple[tuple[str, Examples], ...]:
 
 
 def _drawn(dataset: Dataset, streams: Streams, draw: Callable[[int, Generator], Tensor]) -> list[Tensor]:
-    """What is drawn for the training and for the test examples, `[example, ...]`."""
+    """Return what is drawn for the training and for the test examples, `[example, ...]`."""
     return [draw(len(part), streams(name)) for name, part in _parts(dataset)]
 
 

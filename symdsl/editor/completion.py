@@ -1,4 +1,4 @@
-"""What can be written at a place."""
+"""Completions: the words and values that can be written at a place of a spec."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ _BEGINNINGS: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {
     "SEARCH": _key,
     "PROFILE": _override,
 }
-"""By the braces around a place: what can begin there; an item of a network in all others, misspelt ones included."""
+"""Completions at the beginning of an entry, by the braces around it; in all others an item of a network can begin."""
 
 
 # ---------------------------------------------------------------- within statements and items
@@ -281,7 +281,7 @@ def _within_override(cursor: Cursor, reading: Reading) -> Iterable[Item]:
 
 
 def _valued(parameter: Parameter | None, cursor: Cursor, reading: Reading) -> Iterable[Item]:
-    """What can be the value of a key, or a part of it."""
+    """Yield what can be the value of a key, or a part of it."""
     if cursor.previous != "EQUAL" or parameter is None:
         return _names(cursor, reading) if cursor.previous in _CALCULATING else ()
     return [*_values(parameter.type), *_names(cursor, reading)]
@@ -292,7 +292,7 @@ _WITHIN: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {
     "SEARCH": _within_setting,
     "PROFILE": _within_override,
 }
-"""By the braces around a place: what can be written after the beginning of an entry; else the rows say it."""
+"""Completions after the beginning of an entry, by the braces around it; in all others the rows decide."""
 
 
 # ---------------------------------------------------------------- arguments

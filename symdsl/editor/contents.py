@@ -79,4 +79,4 @@ _WHAT: dict[str, tuple[str, _Title]] = {
         ("INPUT", "LIFT", "USE", "REPEAT", "RESIDUAL", "AVERAGE", "PROJECT", "POOL", "FLATTEN"), ("item", _first)
     ),
 }
-"""By the word an entry begins with: what it is, and which of its tokens name it."""
+"""The sort of an entry and the tokens that name it, by the word that it begins with."""

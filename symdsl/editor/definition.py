@@ -35,7 +35,7 @@ def define(reading: Reading, offset: int) -> list[Span]:
 
 
 def _named(index: int, cursor: Cursor, reading: Reading) -> list[Symbol]:
-    """What a name may stand for, likeliest first: the parameter that an argument is for, then what is visible."""
+    """Return what a name may stand for, likeliest first: the parameter of an argument, then what is visible."""
     token, following = reading.tokens[index], reading.tokens[index + 1 : index + 2]
     called = cursor.brackets[-1].called if cursor.brackets and following and following[0].type == "EQUAL" else ""
     start = token.start_pos or 0

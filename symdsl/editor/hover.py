@@ -105,7 +105,7 @@ _NODES: dict[str, Callable[[Entry, Reading], list[Node]]] = {
     "REPEAT": lambda entry, reading: [],
     "USE": _nodes_of_use,
 }
-"""By the word an item begins with: which nodes come of it; else those that are written in it."""
+"""Functions that find the nodes which an item makes, by its first word; else they are those written in it."""
 
 
 def _described(nodes: Iterable[Node]) -> list[str]:
@@ -188,7 +188,7 @@ _KEYS: dict[str, Callable[[_Asked], Parameter | None]] = {
     "SEARCH": lambda asked: SEARCH.parameter(str(asked.word)),
     "PROFILE": lambda asked: asked.reading.keys.get(str(asked.word)),
 }
-"""By the braces around a place: what the language says of the key there."""
+"""Functions that look up a key in the language, by the braces around it."""
 
 
 def _type(asked: _Asked) -> str:
@@ -211,7 +211,7 @@ def _symbol_text(symbol: Symbol) -> str:
 
 
 def _value(symbol: Symbol, reading: Reading) -> str:
-    """What a `let` comes to, where that is not what is written."""
+    """Return the value of a `let`, unless it is what is written."""
     if symbol.what != "let" or reading.findings is None or symbol.name not in reading.findings.scope.lets:
         return ""
     found = reading.findings.scope.let(ast.Word(symbol.name))

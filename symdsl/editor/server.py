@@ -78,7 +78,7 @@ class SymServer(LanguageServer):
 
     @property
     def _encoding(self) -> str:
-        """What was agreed that a column is."""
+        """The encoding in which columns are counted, as agreed with the editor."""
         agreed = self.workspace.position_encoding or lsp.PositionEncodingKind.Utf16
         return lsp.PositionEncodingKind(agreed).value
 

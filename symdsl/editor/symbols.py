@@ -148,4 +148,4 @@ _DEFINING: dict[str, Callable[[Entry], Iterable[_Words]]] = {
     "USE": _after_as("use"),
     "REPEAT": _after_as("value"),
 }
-"""By the word an entry begins with: the names that it defines."""
+"""Functions that find the names which an entry defines, by the word that it begins with."""

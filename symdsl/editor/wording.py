@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
 from functools import cache
 
 from symdsl.catalog.data import SOURCES, TRANSFORMS
@@ -50,7 +49,7 @@ KEYWORDS = {
     "true": "A value of a switch.",
     "false": "A value of a switch.",
 }
-"""What the reserved words mean."""
+"""The meanings of the reserved words."""
 
 BUILTINS = {
     "classes": "How many classes, or target columns, the data have.",
@@ -75,17 +74,9 @@ def signatures() -> dict[str, Signature]:
         *(call_signature(kind) for kind in kinds().values()),
         *(one.signature for table in (SOURCES, TRANSFORMS) for one in table.values()),
         *(*INPUTS.values(), *TRANSFORMATIONS.values(), NORMAL),
-        *_options(SEARCH),
+        *SEARCH.options(),
     ]
     return {one.name: one for one in reversed(listed)}
-
-
-def _options(signature: Signature) -> Iterable[Signature]:
-    for parameter in signature.parameters:
-        if isinstance(parameter.type, Variant):
-            for option in parameter.type.options:
-                yield option
-                yield from _options(option)
 
 
 def signature_at(cursor: Cursor) -> Signature | None:

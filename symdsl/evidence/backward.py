@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from symdsl import ranks
-from symdsl.diagnostics import RunError
+from symdsl.diagnostics import NumericalError, RunError
 from symdsl.evidence.loss import Fisher, Likelihood
 from symdsl.evidence.weight_use import BatchUse
 from symdsl.nn import Network, Use, derivatives_on, evaluation_mode
@@ -33,7 +33,7 @@ class LogDet:
 
     @property
     def total(self) -> float:
-        """Return the effective number of parameters of all tensors together."""
+        """The effective number of parameters of all tensors together."""
         return math.fsum(self.effective.values())
 
 
@@ -43,7 +43,7 @@ class GGN(ABC):
     @property
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """Return the number of parameters of every tensor, by key."""
+        """The number of parameters of every tensor, by key."""
 
     @abstractmethod
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
@@ -140,6 +140,7 @@ def estimate(
         TypeError: it is not known how a parameter tensor is used, or its path did not record its use.
         ValueError: there are no examples, or no parameters are learned.
         RunError: there are more ranks than examples.
+        NumericalError: an output of the network is not finite.
     """
     if not len(x):
         raise ValueError("no examples to estimate the curvature from")
@@ -160,6 +161,8 @@ def estimate(
             loss += likelihood.loss(outputs.detach(), targets[own].to(net.device)).double()
             width = outputs.shape[1]
             everywhere = ranks.gathered_examples(outputs.detach(), ranks.shares(len(inputs)))
+            if not bool(everywhere.isfinite().all()):  # labels cannot be drawn from them
+                raise NumericalError("the network's outputs are not finite")
             accumulator = accumulator or curvature(len(x) * fisher.number(width), generator)
             with torch.no_grad():
                 accumulator.add_inputs(uses)

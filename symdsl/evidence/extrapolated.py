@@ -38,7 +38,7 @@ class ExtrapolatedSketch(GGN):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Return the number of parameters of every tensor, by key."""
+        """The number of parameters of every tensor, by key."""
         return self.sketch.sizes
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:

@@ -153,12 +153,12 @@ class JointSketch(GGN):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Return the number of parameters of every tensor, by key."""
+        """The number of parameters of every tensor, by key."""
         return dict(self.numbers)
 
     @cached_property
     def _grams(self) -> Tensor:
-        """G_k, float64 `[tensor, w, w]`."""
+        """The inner products G_k of every tensor, float64 `[tensor, w, w]`."""
         if not self.shared:
             return torch.stack([self._gram(key) for key in self.parts])
         found = ranks.divided({key: part.shape[1] for key, part in self.parts.items()}, self._gram)
@@ -215,7 +215,7 @@ class JointSketch(GGN):
         return total
 
     def _cholesky(self, inverse: Tensor) -> Tensor:
-        """Of `I + sum_k inverse_k G_k`."""
+        """Return the lower Cholesky factor of `I + sum_k inverse_k G_k`, `[w, w]`."""
         total = self._weighted(inverse)
         total.diagonal().add_(1)
         factor: Tensor
@@ -248,7 +248,7 @@ class _Dimensions:
 
     @classmethod
     def of(cls, sketch: JointSketch, like: Tensor) -> _Dimensions:
-        """Of a sketch, in tensors `like` another."""
+        """Return the dimensions of a sketch, in tensors of the type and device of `like`, `[tensor, w, w]`."""
         widths = [part.shape[1] for part in sketch.parts.values()]
         return cls(
             like.new_tensor(widths), like.new_tensor(list(sketch.numbers.values())), like.shape[1], sketch.gradients

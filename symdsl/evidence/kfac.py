@@ -56,18 +56,19 @@ class Factor:
         return cls(vectors, None) if vectors.shape[1] < vectors.shape[2] else cls(None, gram(vectors))
 
     @property
-    def size(self) -> int:
-        """Return the number of rows of the whole matrix."""
+    def _kept(self) -> Tensor:
         kept = self.sums if self.vectors is None else self.vectors
         assert kept is not None, "one of both is kept"
-        return kept.shape[0] * kept.shape[2]
+        return kept
+
+    @property
+    def size(self) -> int:
+        """The number of rows of the whole matrix."""
+        return self._kept.shape[0] * self._kept.shape[2]
 
     def blocks(self) -> Tensor:
         """Return the matrices on the diagonal, `[block, side, side]`."""
-        if self.vectors is not None:
-            return gram(self.vectors)
-        assert self.sums is not None, "one of both is kept"
-        return self.sums
+        return self._kept if self.vectors is None else gram(self.vectors)
 
     def __add__(self, other: Factor) -> Factor:
         """Return the sum of two matrices of the same blocks."""
@@ -83,17 +84,13 @@ class Factor:
 
     @property
     def count(self) -> int:
-        """Return how many vectors of each block are kept, or the side of a block where sums are kept."""
-        kept = self.sums if self.vectors is None else self.vectors
-        assert kept is not None, "one of both is kept"
-        return kept.shape[1]
+        """How many vectors of each block are kept, or the side of a block where sums are kept."""
+        return self._kept.shape[1]
 
     @property
     def cost(self) -> float:
-        """Return the relative cost of computing the eigenvalues, on one scale for all factors."""
-        kept = self.sums if self.vectors is None else self.vectors
-        assert kept is not None, "one of both is kept"
-        return float(len(kept)) * float(kept.shape[1]) ** 3
+        """The relative cost of computing the eigenvalues, on one scale for all factors."""
+        return float(len(self._kept)) * float(self.count) ** 3
 
     def over_ranks(self, counts: Sequence[int]) -> Factor:
         """Return the sum of the factors of all ranks, of which `counts` says how many vectors each has."""
@@ -125,7 +122,7 @@ class Kronecker:
 
     @property
     def size(self) -> int:
-        """Return the number of rows, which is the number of parameters."""
+        """The number of rows, which is the number of parameters."""
         return self.output.size * self.input.size
 
     def dense(self) -> Tensor:
@@ -147,7 +144,7 @@ class KroneckerFactors(GGN):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Return the number of parameters of every tensor, by key."""
+        """The number of parameters of every tensor, by key."""
         return {key: block.size for key, block in self.blocks.items()}
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
@@ -182,7 +179,7 @@ class KroneckerFactors(GGN):
 
 
 def _products(left: Tensor, right: Tensor) -> Iterator[Tensor]:
-    """All products of a positive number of `left` with one of `right`."""
+    """Yield the products of every positive number of `left` with every one of `right`, some at a time."""
     left, right = left[left > 0], right[right > 0]
     for some in left.split(max(1, _EIGENVALUES // max(1, len(right)))):
         yield torch.outer(some, right)
@@ -245,7 +242,7 @@ class KfacAccumulator:
         )
 
     def _moment(self, vectors: Tensor) -> Factor:
-        """Sums of outer products of uses `[n, block, R, side]`, or of their sums."""
+        """Return the sum of outer products of uses `[n, block, R, side]`; to reduce, uses are summed over R first."""
         used = vectors.sum(2, keepdim=True) if self._reduce else vectors
         return Factor.of(used.transpose(0, 1).flatten(1, 2))
 

@@ -29,7 +29,10 @@ CURVATURES: dict[str, Curvature] = {
     "joint": ExtrapolatedAccumulator,
     "sketch": JointAccumulator,
 }
-"""What is made of the gradients of a pass over the data, by the name of a curvature."""
+"""Accumulators of the gradients of a pass over the data, by the name of a curvature."""
+
+SMALLEST_NOISE = 1e-12
+"""Variance below which the noise of a regression is not taken to fall."""
 
 _HELD = 1e30
 """A precision under which a tensor has no effective parameters."""
@@ -37,7 +40,7 @@ _HELD = 1e30
 
 @attrs.frozen(eq=False, slots=False)
 class Laplace:
-    """Laplace's approximation of log p(D | eta) around fixed parameters, for any precisions eta; in nats, summed.
+    """Laplace's approximation of log p(D | delta) around fixed parameters, for any precisions delta; in nats, summed.
 
     Attributes:
         precisions: the precision of each parameter tensor's prior.
@@ -64,7 +67,7 @@ class Laplace:
         return -self.likelihood.nll(self.loss, self.examples, self.outputs, self.noise)
 
     def log_evidence(self, precisions: Mapping[str, float] | None = None) -> float:
-        """Return the Laplace approximation of log p(D | eta), in nats, summed over examples.
+        """Return the Laplace approximation of log p(D | delta), in nats, summed over examples.
 
         It is log p(D | theta) + 1/2 [sum_k (P_k log d_k - d_k ||theta_k||^2) - log det(H / noise + D)].
 
@@ -81,7 +84,7 @@ class Laplace:
 
     @cached_property
     def log_det(self) -> LogDet:
-        """Return log det(H / noise + D) and the effective numbers of parameters, at these precisions."""
+        """Log det(H / noise + D) and the effective numbers of parameters, at these precisions."""
         return self.ggn.at(self.precisions, self.noise)
 
     def effective_parameters(self) -> dict[str, float]:
@@ -93,7 +96,7 @@ class Laplace:
         return {key: precision * self.squared_norms[key] for key, precision in self.precisions.items()}
 
     def gradient(self) -> dict[str, float]:
-        """Return d log p(D | eta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, in closed form.
+        """Return d log p(D | delta) / d log delta_k = (gamma_k - delta_k ||theta_k||^2) / 2, in closed form.
 
         Where gamma_k is extrapolated it is not the slope of `log_evidence`, whose log determinant is the sketch's.
         """
@@ -103,10 +106,10 @@ class Laplace:
     def fitted_noise(self) -> float:
         """Return the noise variance by MacKay: squared error / (numbers observed - effective parameters)."""
         observed = self.examples * self.outputs - self.log_det.total
-        return max(2 * self.loss / max(observed, 1.0), 1e-12)
+        return max(2 * self.loss / max(observed, 1.0), SMALLEST_NOISE)
 
     def log_evidence_without(self, keys: Iterable[str], loss: float) -> float:
-        """Return log p(D | eta) of the same network without some tensors, the others at their present values.
+        """Return log p(D | delta) of the same network without some tensors, the others at their present values.
 
         These are held at zero: they have neither penalty nor log determinant. As the others could still be fitted to
         that, the evidence at their mode is no lower.

@@ -64,7 +64,7 @@ class Likelihood(Protocol):
 
     @property
     def has_noise(self) -> bool:
-        """Return whether the likelihood has a noise variance to learn."""
+        """Whether the likelihood has a noise variance to learn."""
         ...
 
 

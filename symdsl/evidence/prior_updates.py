@@ -15,8 +15,9 @@ LARGEST_PRECISION = math.exp(LOG_PRECISION_BOUNDS[1])
 SMALLEST_PRECISION = math.exp(LOG_PRECISION_BOUNDS[0])
 
 _SHARE, _STEPS = 2 / 3, 5
-"""Of the way that steps to the best precisions go, and their number. By blocks, a gamma_k falls by at most the factor
-that delta_k rises by: then each such step brings log delta_k to a third of its distance from the best, or closer."""
+"""The share of the way that each step to the best precisions goes, and the number of steps. By blocks, a gamma_k falls
+by at most the factor that delta_k rises by: then each step brings log delta_k to a third of its distance from the best,
+or closer."""
 
 
 def mackay_step(
@@ -66,6 +67,6 @@ def at_best_precisions(
 
 def _fixed_point(effective: float, squared_norm: float) -> float:
     """Return gamma / ||theta||^2 within the bounds; the upper one where there are no weights."""
-    if squared_norm <= effective / LARGEST_PRECISION:
+    if squared_norm <= max(effective, 0.0) / LARGEST_PRECISION:
         return LARGEST_PRECISION
     return max(effective / squared_norm, SMALLEST_PRECISION)

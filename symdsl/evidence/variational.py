@@ -100,7 +100,7 @@ class WeightPosterior:
 
 @attrs.frozen(eq=False)
 class Bound:
-    """A lower bound of log p(D | eta), of all training examples, in nats.
+    """A lower bound of log p(D | delta), of all training examples, in nats.
 
     Attributes:
         log_likelihood: E_q[log p(y | f)], summed over examples.

@@ -81,12 +81,12 @@ class BatchUse:
 
     @property
     def examples(self) -> int:
-        """Return the number of examples."""
+        """The number of examples."""
         return len(self.use.inputs) // self.use.copies
 
     @property
     def size(self) -> int:
-        """Return the number of parameters of the tensor."""
+        """The number of parameters of the tensor."""
         return self.use.owner.get_parameter(self.use.tensor).numel()
 
     def inputs(self) -> Iterator[Tensor]:
@@ -134,7 +134,7 @@ def _in_parts(form: Callable[..., Tensor], copies: int, *maps: Tensor) -> Iterat
 
 
 def _bias_gradients(layer: RelaxedLayer, read: Tensor, gradients: Tensor) -> Tensor:
-    """In a layer's bias, summed over positions and group elements: `[n, C']`."""
+    """Return every example's gradient in a layer's bias, summed over positions and elements: `[n, C']`."""
     summed: Tensor = gradients.sum((2, 3)).unflatten(1, (-1, layer.order)).sum(2)
     return summed
 

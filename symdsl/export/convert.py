@@ -1,4 +1,4 @@
-"""From a learned network to plain modules: weights shared by a symmetry are written out, paths of one form added up."""
+"""Convert a learned network to plain modules: shared weights are written out, and paths of one form added up."""
 
 from __future__ import annotations
 

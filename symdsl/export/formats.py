@@ -75,7 +75,7 @@ def _example(run: Run) -> tuple[Tensor, ...]:
 
 
 def _facts(run: Run) -> dict[str, str]:
-    """What a reader of the file needs beside the network, as JSON texts."""
+    """Return what a reader of the file needs beside the network, as JSON texts."""
     data = run.model.data
     metadata = {
         "spec": run.result["spec"],
@@ -136,7 +136,7 @@ def _write_torch(run: Run, net: nn.Sequential, path: Path) -> Function:
 
 
 def _shares(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """What each layer became, by its name."""
+    """Yield the name of every layer and the shares of its candidates."""
     for layer in result["layers"]:
         parts = [f"{one['kind']} {one['relative']:.1%}" for one in layer["candidates"] if not one.get("pruned")]
         yield layer["name"], f"{layer['name']}: {', '.join(parts)}"

@@ -1,4 +1,4 @@
-"""What a learned layer is made of in plain PyTorch; an exported `model.py` has the text of these classes."""
+"""The plain PyTorch modules that a learned layer becomes; an exported `model.py` has the text of these classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a network costs: parameters, multiply-adds, and bytes of memory."""
+"""The cost of a network: parameters, multiply-adds, and bytes of memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `symdsl compile --emit json` prints."""
+"""The summary of a network that `symdsl compile --emit json` prints."""
 
 from __future__ import annotations
 

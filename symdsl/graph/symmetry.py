@@ -1,4 +1,4 @@
-"""What a network as a whole preserves when every layer takes its most symmetric candidate strictly."""
+"""The symmetry of a whole network in which every layer takes its most symmetric candidate strictly."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def strict_symmetry(graph: nx.DiGraph[str]) -> Symmetry:
 
 
 def _options(group: Group) -> Iterator[Movements]:
-    """What a network might preserve, the best first."""
+    """Yield the sets of movements that a network might preserve, the largest first."""
     for translations in ((TRANSLATIONS,), ()):
         for subgroup in group.subgroups():
             yield (*translations, *subgroup.movements)
@@ -84,7 +84,7 @@ class _Course:
         return self._translations_end if movement == TRANSLATIONS else self._group_ends
 
     def settling(self, movements: Movements) -> Movements:
-        """Those that become invariances, in the order in which they do."""
+        """Return those movements that become invariances, in the order in which they do."""
         return tuple(sorted((one for one in movements if self._end(one) < len(self.nodes)), key=self._end))
 
     def first_break(self, movements: Movements) -> int | None:
@@ -123,7 +123,7 @@ def _breaks(node: Node, alive: Movements) -> bool:
 
 
 def _turned(node: Average) -> Group:
-    """What the transformations as a set commute with: turns and flips if they are rotations, which come in pairs."""
+    """Return the group that commutes with a set of transformations: turns and flips if they are rotations, in pairs."""
     shape = node.out_shape
     alone = tuple(name for name, _ in node.ranges) == ("rotation",)
     return GROUPS["p4m" if alone else TRIVIAL].on(shape.height, shape.width)

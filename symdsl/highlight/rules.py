@@ -1,4 +1,4 @@
-"""What the words of a spec are, for whatever colours it: regular expressions made from the tables of the language."""
+"""Rules for highlighting a spec: regular expressions made from the tables of the language."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, INPUTS, NORMAL, REDUCTIONS, TRANSFORMATIONS
 from symdsl.catalog.searches import SEARCH
-from symdsl.catalog.signatures import Choice, Signature, Switch, Variant
+from symdsl.catalog.signatures import Choice, Signature, Switch
 from symdsl.groups import GROUPS, TRIVIAL
 from symdsl.kinds import KINDS
 from symdsl.language.keywords import FLAGS, keywords
@@ -24,7 +24,7 @@ _END = r"(?![A-Za-z0-9_])"
 _GAP = r"[ \t]+"
 
 BLANK = r"[ \t\r\n\f]"
-"""What may stand between words, as in the grammar."""
+"""A pattern of what may stand between words, as in the grammar."""
 
 
 @attrs.frozen
@@ -49,7 +49,7 @@ def declaring() -> tuple[str, ...]:
 def callables() -> tuple[str, ...]:
     """Return the words that can be called, except kinds, and groups, which have the same meaning everywhere."""
     steps = [*SOURCES, *TRANSFORMS, *INPUTS, *TRANSFORMATIONS, NORMAL.name, *FUNCTIONS]
-    return _sorted([*steps, *(option.name for option in _options(SEARCH) if option.name not in GROUPS)])
+    return _sorted([*steps, *(option.name for option in SEARCH.options() if option.name not in GROUPS)])
 
 
 def constants() -> tuple[str, ...]:
@@ -93,16 +93,8 @@ def _sorted(words: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(words)))
 
 
-def _options(signature: Signature) -> Iterable[Signature]:
-    for parameter in signature.parameters:
-        if isinstance(parameter.type, Variant):
-            for option in parameter.type.options:
-                yield option
-                yield from _options(option)
-
-
 def _choices(signature: Signature) -> Iterable[str]:
-    for one in (signature, *_options(signature)):
+    for one in (signature, *signature.options()):
         for parameter in one.parameters:
             match parameter.type:
                 case Choice(options):

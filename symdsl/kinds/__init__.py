@@ -50,6 +50,7 @@ def call_signature(kind: Kind) -> Signature:
 
 def completed(kind: Kind, arguments: Arguments, site: Site) -> dict[str, Value]:
     """Return arguments with those filled in that follow from the site."""
+    # Twice: first for the order of the keys, last because what is given beats what follows from the site.
     return {**arguments, **_implied(kind, site), **arguments}
 
 

@@ -298,14 +298,6 @@ class _Builder:
         return ast.Binary(str(operator), left, right, self._span(children))
 
 
-def _first_token(node: Tree[Token]) -> Token:
-    """The first token below a node, however deep; every tree but that of an empty file has one."""
-    first: Tree[Token] | Token = node
-    while isinstance(first, Tree):
-        first = first.children[0]
-    return first
-
-
 class _Parts:
     """What several children make together, on the way up to the node that owns them."""
 

@@ -264,7 +264,7 @@ def _unread(dropped: Sequence[Token]) -> Token:
 
 def _unexpected(trouble: Trouble) -> str:
     previous = trouble.previous.type if trouble.previous is not None else ""
-    complete = trouble.together and previous not in _BRACES and bool(trouble.accepted & (STATEMENTS | ITEMS))
+    complete = trouble.on_one_line and previous not in _BRACES and bool(trouble.accepted & (STATEMENTS | ITEMS))
     expected = "the end of the line" if complete else expected_words(previous, trouble.accepted)
     found = "the end of the text" if trouble.token is None else f"`{shortened(trouble.token)}`"
     return f"expected {expected}, found {found}"

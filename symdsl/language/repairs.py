@@ -77,7 +77,7 @@ class Trouble:
     source: str
 
     @property
-    def together(self) -> bool:
+    def on_one_line(self) -> bool:
         """Whether the token at fault is on the same line as the previous one."""
         return self.previous is not None and self.token is not None and self.previous.line == self.token.line
 
@@ -170,7 +170,7 @@ def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
         yield Repair((_instead(token, "USE", "use"), token), 1, f"did you mean `use {token}`?", fix)
     if token.type == "DOT" and "NUMBER" in trouble.accepted:
         yield from _fraction(token, trouble.following, trouble.source)
-    if trouble.together and token.type in KEYWORDS and "NAME" in trouble.accepted:
+    if trouble.on_one_line and token.type in KEYWORDS and "NAME" in trouble.accepted:
         help = f"`{token}` is a word of the language: choose another name"
         yield Repair((_instead(token, "NAME", str(token)),), 1, help)
     others = (*likely(token), "MISSING") if token.type == "UNREADABLE" else _CONFUSED.get(token.type, ())

@@ -1,4 +1,4 @@
-"""Where tokens are."""
+"""The spans of tokens in a text."""
 
 from __future__ import annotations
 

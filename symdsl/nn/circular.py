@@ -44,6 +44,9 @@ def circular_conv(x: Tensor, weight: Tensor, stride: Sides = 1, groups: int = 1)
     rows, columns = weight.shape[-2:]
     if groups == 1 and _is_dense(x, weight, pair(stride)):
         return _dense_conv(x, weight, pair(stride))
+    if rows == columns == 1:  # with a stride, torch 2.14 computes the weight's gradient out of bounds on a CPU
+        down, right = pair(stride)
+        x, stride = x[:, :, ::down, ::right], 1
     return functional.conv2d(circular_pad(x, (rows, columns)), weight, stride=stride, groups=groups)
 
 
@@ -74,7 +77,7 @@ def _reached(
 
 
 def _along(taps: int, side: int, stride: int) -> Tensor:
-    """Whether it does in one dimension: `[tap, kept, position]`."""
+    """Return whether a tap at a kept position reads a position, in one dimension: `[tap, kept, position]`, 0 or 1."""
     tap = torch.arange(taps)[:, None] - taps // 2
     return functional.one_hot((tap + torch.arange(0, side, stride)) % side, side)
 

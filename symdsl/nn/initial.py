@@ -26,7 +26,7 @@ class Moments:
 
     @property
     def gain(self) -> float:
-        """Return the factor on the standard deviation of the weights that read the map, for outputs of unit variance.
+        """The factor on the standard deviation of the weights that read the map, for outputs of unit variance.
 
         1 for images and sqrt(2) after ReLU (He et al. 2015, eq. 10).
         """
@@ -34,7 +34,7 @@ class Moments:
 
     @property
     def share(self) -> float:
-        """Return the mean at unit second moment: 0 for images, and 0.56 after ReLU."""
+        """The mean at unit second moment: 0 for images, and 0.56 after ReLU."""
         return self.mean * self.gain
 
     def plus(self, other: Moments) -> Moments:

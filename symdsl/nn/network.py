@@ -152,12 +152,12 @@ class Network(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Return the device of the parameters."""
+        """The device of the parameters."""
         return next(self.parameters()).device
 
     @property
     def dtype(self) -> torch.dtype:
-        """Return the type of the parameters."""
+        """The type of the parameters."""
         return next(self.parameters()).dtype
 
     def active(self) -> Iterator[tuple[str, nn.Module]]:
@@ -293,12 +293,12 @@ def _misfit(reads: tuple[int, ...], found: tuple[int, ...]) -> str:
 
 
 def _key(name: str) -> str:
-    """What a stage is called among modules."""
+    """Return the name of a stage among modules."""
     return f"stage {name}" if name in _TAKEN else name
 
 
 def _prefixes(net: Network) -> Iterator[tuple[str, str]]:
-    """What keys begin with in the tree of modules and in a `state_dict`, longest first."""
+    """Yield the prefixes of keys in the tree of modules and in a `state_dict`, longest first."""
     for name, layer in net.layers():
         yield from ((f"stages.{_key(name)}.paths.{path}.", f"{name}.{path}.") for path in layer.paths)
     yield from ((f"stages.{_key(name)}.", f"{name}.") for name in net.named_stages())

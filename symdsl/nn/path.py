@@ -1,4 +1,4 @@
-"""What every candidate path of a layer has in common."""
+"""The base class of a layer's candidate paths."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class Use(NamedTuple):
 
 
 class _Read(NamedTuple):
-    """What a path tells of one use of a parameter tensor; `output` None means the path's own output."""
+    """One use of a parameter tensor as its path records it; `output` None means the path's own output."""
 
     path: Path
     tensor: str
@@ -87,7 +87,7 @@ class RelaxedLayer(nn.Module):
 
     @property
     def pruned(self) -> frozenset[str]:
-        """Return the names of the paths that are pruned."""
+        """The names of the paths that are pruned."""
         return self._pruned
 
     def prune(self, name: str) -> None:

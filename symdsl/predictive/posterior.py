@@ -9,7 +9,7 @@ follows for every example from its own derivatives, the predictive of a generali
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 import torch
@@ -25,7 +25,7 @@ DRAWS = 512
 """Logits drawn for each example, the same standard normal numbers for all."""
 
 TEMPERATURES = (0.0, *(2.0**-step for step in range(10, -1, -1)))
-"""What the covariance may be multiplied by: nothing, 1/1024, ..., 1."""
+"""Factors that the covariance may be multiplied by: 0, 1/1024, ..., 1."""
 
 BINS = 15
 """Equal bins of confidence of the calibration error."""
@@ -231,18 +231,16 @@ class Posterior:
         mean, covariance = attrs.evolve(self, temperature=1.0).outputs(net, left_out.x)
         mean, covariance = _without_itself(mean, covariance, left_out.y, self.likelihood, self.noise)
         found = [self.predictive(mean, t * covariance) for t in TEMPERATURES]
-        by_score = ([score(one, left_out.y) for one in found] for score in self._scores)
+        scores = [Predicted.nll]
+        if isinstance(self.likelihood, Categorical):
+            scores += [Predicted.brier, Predicted.calibration_error]
+        by_score = ([score(one, left_out.y) for one in found] for score in scores)
         best = min(one.index(min(one)) for one in by_score)
         if isinstance(self.likelihood, Categorical):
             gains = found[0].brier_scores(left_out.y) - found[best].brier_scores(left_out.y)
-            best = best if float(gains.mean()) >= _CLEAR_GAIN * float(gains.std()) * len(gains) ** -0.5 else 0
+            clear = len(gains) > 1 and float(gains.mean()) >= _CLEAR_GAIN * float(gains.std()) * len(gains) ** -0.5
+            best = best if clear else 0
         return attrs.evolve(self, temperature=TEMPERATURES[best])
-
-    @property
-    def _scores(self) -> tuple[Callable[[Predicted, Tensor], float], ...]:
-        if isinstance(self.likelihood, Categorical):
-            return Predicted.nll, Predicted.brier, Predicted.calibration_error
-        return (Predicted.nll,)
 
     def _of_batch(self, net: Network, x: Tensor) -> tuple[Tensor, Tensor]:
         mean, found = derivatives(net, x, self.tensors)

@@ -47,7 +47,7 @@ def read_posterior(path: Path, likelihood: Likelihood) -> Posterior:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get(_ENTRY, "null"))
             if header["schema"] != SCHEMA:
-                raise RunError(f"{path}: was written by another version of symdsl")
+                raise RunError(f"{path}: was written by another version of symdsl, which alone can load it")
             tensors = {
                 key: TensorPosterior(**{part: file.get_tensor(f"{key}/{part}") for part in PARTS}, precision=precision)
                 for key, precision in header["precisions"].items()

@@ -1,4 +1,4 @@
-"""What `symdsl audit` shows: a table, and a picture of logits and saliency maps around the orbit."""
+"""The output of `symdsl audit`: a table, and a picture of logits and saliency maps around the orbit."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _HEADLINES: Mapping[str, Callable[[float], str]] = {
     "rmse": lambda value: f"test RMSE {value:.3g}",
     "r2": lambda value: f"R² {value:.3f}",
 }
-"""What the title says of the test data, of those metrics that there are."""
+"""Texts of the test metrics in the title, for those that there are."""
 
 FAN = "#8fb8de"
 SCALE_WIDTH, SCALE_SHOWN = 40, 1.0

@@ -1,4 +1,4 @@
-"""What was learned, as HTML and as Markdown: the table of layers, the scores and the picture."""
+"""The result of a search as HTML and as Markdown: the table of layers, the scores and the picture."""
 
 from __future__ import annotations
 

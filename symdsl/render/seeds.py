@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symdsl.render.cells import add_section, new_table, number_text, percent_text, with_lines
+from symdsl.render.cells import STATES, add_section, new_table, number_text, percent_text, with_lines
 from symdsl.render.table import METRICS
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def seeds_table(content: Mapping[str, Any]) -> Group:
     for layer in content["layers"]:
         add_section(shown, (_candidate(layer, one, content["finished"]) for one in layer["candidates"]))
     others = [
-        f"seed {one['seed']} {_STATES[one['status']]}" + (f": {one['reason']}" if one["reason"] else "")
+        f"seed {one['seed']} {STATES[one['status']]}" + (f": {one['reason']}" if one["reason"] else "")
         for one in content["seeds"]
         if one["status"] != "finished"
     ]
@@ -73,11 +73,3 @@ def _agreement(content: Mapping[str, Any]) -> Iterator[str]:
 def _agreed(chosen: Sequence[int], finished: int) -> bool:
     """Whether all runs chose the same candidate, or all of them none since they removed the block around it."""
     return max(chosen) == finished or not any(chosen)
-
-
-_STATES = {
-    "waiting": "has not begun",
-    "running": "is going on",
-    "interrupted": "was interrupted",
-    "failed": "failed",
-}

@@ -1,4 +1,4 @@
-"""What the picture shows of each layer, from the graph and, where there is one, the result of a search."""
+"""The shares that the picture shows of each layer, from the graph and, where there is one, the result of a search."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from symdsl.render.cells import UNKNOWN, Cells, new_table, number_text, percent_text, with_lines
+from symdsl.render.cells import STATES, UNKNOWN, Cells, new_table, number_text, percent_text, with_lines
 from symdsl.render.runs import time_text
 
 if TYPE_CHECKING:
@@ -21,12 +21,6 @@ _FIGURES: tuple[tuple[str, str, Callable[[Any], str]], ...] = (
     ("-log evidence", "neg_log_evidence_per_example", number_text),
     ("time", "wall_s.total", time_text),
 )
-_STATES = {
-    "waiting": "has not begun",
-    "running": "is going on",
-    "interrupted": "was interrupted",
-    "failed": "failed",
-}
 
 
 def sweep_table(rows: Sequence[Row], axes: Sequence[str]) -> Group:
@@ -48,7 +42,7 @@ def sweep_table(rows: Sequence[Row], axes: Sequence[str]) -> Group:
         table.add_row(*(Text(cell) for cell in (*choice, *_figures(alike, shown))))
     done = sum(row["status"] == "finished" for row in rows)
     others = [
-        f"{row['run']} {_STATES[row['status']]}" + (f": {row['reason']}" if row["reason"] else "")
+        f"{row['run']} {STATES[row['status']]}" + (f": {row['reason']}" if row["reason"] else "")
         for row in rows
         if row["status"] != "finished"
     ]

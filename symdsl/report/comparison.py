@@ -199,11 +199,13 @@ def _agreement(runs: Sequence[tuple[str, Run]]) -> Table:
         pairs = {one.name: charts.kind_pair(one.kind) for one in layer.candidates}
         found = [run.result["layers"][number] for _, run in runs if run.result]
         often = Counter(one["chosen"] for one in found).most_common(1)[0][1]
-        cells = ((f"{one['chosen']} {_share(one):.0%}", False) for one in found)
-        swatches.append({column: pairs[one["chosen"]] for column, one in enumerate(found, start=2)})
+        cells = ((_chosen(one), False) for one in found)
+        swatches.append({column: pairs[one["chosen"]] for column, one in enumerate(found, start=2) if one["chosen"]})
         rows.append([(layer.name, False), (f"{often} of {len(found)}", often == len(found)), *cells])
     return Table(heads, rows, swatches)
 
 
-def _share(layer: Mapping[str, Any]) -> float:
-    return next(float(one["relative"]) for one in layer["candidates"] if one["kind"] == layer["chosen"])
+def _chosen(layer: Mapping[str, Any]) -> str:
+    """Return a layer's type and its share, or a dash for a layer whose residual block was removed."""
+    shares = {one["kind"]: one["relative"] for one in layer["candidates"]}
+    return f"{layer['chosen']} {shares[layer['chosen']]:.0%}" if layer["chosen"] else UNKNOWN

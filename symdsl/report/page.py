@@ -12,7 +12,7 @@ from symdsl.diagnostics import RunError
 from symdsl.report.charts import Chart, Pair
 
 Cell = tuple[str, bool]
-"""What stands in a cell, and whether it is bold."""
+"""The text of a cell, and whether it is bold."""
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""What a report shows of a run, read from its folder without its data and without torch."""
+"""The records of a run that a report shows, read from its folder without its data and without torch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The search: the loop in small steps, schedules, checkpoints, resume."""
+"""Searches: training, evidence steps, checkpoints and resuming."""
 
 from symdsl.runner.audits import audit_spec_or_run
 from symdsl.runner.evaluate import evaluate

@@ -1,4 +1,4 @@
-"""Where a run computes."""
+"""The device that a run computes on."""
 
 from __future__ import annotations
 

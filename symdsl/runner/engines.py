@@ -25,7 +25,7 @@ from symdsl.runner.tasks import DONE, INTERRUPTED, Engine, Task, hand_on, perfor
 
 Place = Literal["local", "ray", "slurm"]
 Resources = Mapping[str, str]
-"""What a run gets, by name, as it is written: `{"cpus": "4"}`."""
+"""The resources of a run, by name, as they are written: `{"cpus": "4"}`."""
 
 REPORTS = ".reports"
 """Folder beside the run folders in which runs elsewhere report; so it must be one that both sides reach."""
@@ -295,8 +295,8 @@ class OnSlurm(_Elsewhere[Any]):
         self._submitit = _package("submitit", "slurm")
         own = {name: value for name, value in resources.items() if not name.startswith("slurm_")}
         found = _checked(own, self.NAMES, "slurm")
-        cpus = int(_number(found, "cpus", 1))
-        super().__init__(max(1, cpus))
+        cpus = max(1, round(_number(found, "cpus", 1)))
+        super().__init__(cpus)
         self._cluster = found.get("cluster", "slurm")
         self._settings: dict[str, Any] = {
             "name": "symdsl",
@@ -378,4 +378,4 @@ ENGINES: dict[Place, Callable[[Resources, str, int], Engine]] = {
     "ray": lambda resources, device, jobs: OnRay(resources, device),
     "slurm": lambda resources, device, jobs: OnSlurm(resources, device),
 }
-"""What makes the engine of a place, from what a run gets, the device, and how many runs there are at a time."""
+"""Functions that make the engine of a place, given the resources of a run, its device and how many run at a time."""

@@ -53,7 +53,10 @@ def evaluate(
     learned: Data = folder.read_graph().graph["data"]
     found = load_data(folder.path / "spec.sym", dict(overrides or {}))
     if _described(found) != _described(learned):
-        raise RunError(f"the network has learned from {_described(learned)}, but the data hold {_described(found)}")
+        raise RunError(
+            f"the network has learned from {_described(learned)}, but the data hold {_described(found)}: "
+            "override the data so that they agree"
+        )
     dataset = data_room.load(found, result["seed"], preprocessing, given=data)
     targets = _targets(dataset, preprocessing, learned)
     net = learned_network(folder).to(target)

@@ -43,12 +43,12 @@ class Run:
 
     @property
     def network(self) -> Network:
-        """Return a `torch.nn.Module` without the paths that were pruned, ready to be trained on."""
+        """A `torch.nn.Module` without the paths that were pruned, ready to be trained on."""
         return self.model.network
 
     @property
     def spec(self) -> Spec:
-        """Return the spec as it was run.
+        """The spec as it was run.
 
         Raises:
             RunError: it is missing.
@@ -59,7 +59,7 @@ class Run:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """Return the names of the classes or targets, in the order of the outputs, or their numbers without names."""
+        """The names of the classes or targets, in the order of the outputs, or their numbers without names."""
         return self.model.preprocessing.classes or tuple(map(str, range(self.model.data.classes)))
 
     def predict(self, x: Tensor | NDArray[Any], calibrated: bool = True) -> Predicted:

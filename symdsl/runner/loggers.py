@@ -135,4 +135,4 @@ class TensorBoardLogger(Callback):
 
 
 LOGGERS: dict[str, Callable[[], Callback]] = {"csv": CsvLogger, "tensorboard": TensorBoardLogger}
-"""What `--log` can name."""
+"""The loggers that `--log` can name."""

@@ -21,17 +21,13 @@ Note = Callable[[Task, Status, str | None], None]
 """Records the status of a task, and why it failed if it did."""
 
 
-def _no_callbacks(task: Task) -> Sequence[object]:
-    return ()
-
-
 def run_all(
     tasks: Sequence[Task],
     engine: Engine,
     jobs: int,
     note: Note,
     watch: Observers | None = None,
-    callbacks: Callable[[Task], Sequence[object]] = _no_callbacks,
+    callbacks: Callable[[Task], Sequence[object]] = lambda task: (),
 ) -> None:
     """Run tasks to their ends, in the order given.
 

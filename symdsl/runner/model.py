@@ -46,7 +46,7 @@ class Model:
 
     @property
     def data(self) -> Data:
-        """Return where the network's examples came from and what was done to them."""
+        """Where the network's examples came from and what was done to them."""
         found: Data = self.graph.graph["data"]
         return found
 

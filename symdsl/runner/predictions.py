@@ -1,4 +1,4 @@
-"""From a network's outputs on the test examples to what is kept of them."""
+"""The predictions of the test examples that a run keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a trainer's final state to the record that `result.json` holds."""
+"""The record of a finished search that `result.json` holds."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ class Evidence(Protocol):
 
     @property
     def examples(self) -> int:
-        """Return N."""
+        """The number of training examples, N."""
         ...
 
     @property
     def precisions(self) -> Mapping[str, float]:
-        """Return the precisions of the priors, by key."""
+        """The precisions of the priors, by key."""
         ...
 
     @property
     def squared_norms(self) -> Mapping[str, float]:
-        """Return `||theta_k||^2` of each tensor."""
+        """The squared norm `||theta_k||^2` of each tensor, by key."""
         ...
 
     def log_evidence(self) -> float:

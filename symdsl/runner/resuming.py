@@ -1,4 +1,4 @@
-"""What a run takes over from an earlier one: its own spec and state where it is resumed, or another's weights."""
+"""The state that a run takes over: its own spec and state where it is resumed, or another run's weights."""
 
 from __future__ import annotations
 

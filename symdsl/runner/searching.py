@@ -70,8 +70,8 @@ _GUESSING = 0.02
 
 
 @attrs.frozen(eq=False)
-class Result:
-    """The result of a search.
+class Result(Mapping[str, Any]):
+    """The result of a search, and by key what `result.json` holds.
 
     Attributes:
         content: what `result.json` holds.
@@ -85,6 +85,12 @@ class Result:
 
     def __getitem__(self, key: str) -> Any:
         return self.content[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.content)
+
+    def __len__(self) -> int:
+        return len(self.content)
 
     def _repr_svg_(self) -> str:
         return render.architecture(self.spec.graph(), self.content, "svg").decode()
@@ -180,7 +186,7 @@ def objective_of(spec: Spec, asked: Objective | None = None) -> Objective:
 
 
 def _open(spec: Spec, objective: Objective, out: str | Path | None, resume: str | Path | None) -> RunFolder:
-    """The folder, which the first rank locks and writes, and the others only know."""
+    """Return the run folder: open and locked on the first rank, only known by its path on the others."""
     opened: list[RunFolder] = []
 
     def locked() -> Path:
@@ -211,10 +217,17 @@ def _status_kept(folder: RunFolder) -> Iterator[None]:
     except (RunError, NumericalError) as error:
         _note_end(folder, "failed", error)
         raise
-    except (MemoryError, torch.OutOfMemoryError) as error:
+    except (MemoryError, RuntimeError) as error:
+        if not _is_out_of_memory(error):
+            raise
         reason = RunError("out of memory; lower `search.batch` or the network's width, or choose another device")
         _note_end(folder, "failed", reason)
         raise reason from error
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory did not suffice, of which torch tells by a plain RuntimeError on the CPU."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def _note_end(folder: RunFolder, status: Literal["interrupted", "failed"], error: Exception | None = None) -> None:
@@ -241,6 +254,8 @@ class _Run:
         callbacks: Callbacks,
         loading: float,
     ) -> None:
+        if dataset.room.folder is None:  # once: each start, and each retry, has a trainer of its own
+            dataset = attrs.evolve(dataset, train=dataset.train.to(device))
         self.spec, self.dataset, self.device = spec, dataset, device
         self.folder, self.objective, self.callbacks = folder, objective, callbacks
         self.seconds = _PHASES | {"loading": loading}
@@ -312,7 +327,7 @@ class _Run:
         self.folder.seal(SPEC, GRAPH)
 
     def _fingerprint(self) -> str:
-        """Of the data.
+        """Return the fingerprint of the data.
 
         Raises:
             RunError: not all ranks have the same.
@@ -323,7 +338,7 @@ class _Run:
         return own
 
     def _restore(self) -> list[str]:
-        """Takes up the last checkpoint, and tells of what was lost since the run was left."""
+        """Take up the last checkpoint; return a line for each thing that was lost since the run was left."""
         fingerprint = self._fingerprint()
         state, content, notes = ranks.from_first(lambda: self._left(fingerprint))
         loading = self.seconds["loading"]
@@ -333,13 +348,15 @@ class _Run:
         return notes
 
     def _left(self, fingerprint: str) -> tuple[dict[str, Any], bytes, list[str]]:
-        """The last checkpoint, and what was lost since; a spec that was lost is written again."""
+        """Return the last checkpoint and what was lost since; write a spec that was lost again."""
         state, content = self.folder.load_checkpoint()
         if state["objective"] != self.objective:
             command = "map" if state["objective"] == "map" else "search"
             raise RunError(f"{self.folder.path}: was started with `symdsl {command}`; resume it with that")
         if self.folder.read_info()["dataset"] != fingerprint:
-            raise RunError(f"{self.folder.path}: the data are not those the run was started with")
+            raise RunError(
+                f"{self.folder.path}: the data are not those the run was started with: restore them, or start a new run"
+            )
         notes = losses(self.folder, state["epoch"])
         if {SPEC, GRAPH} & {*self.folder.damaged(), *self.folder.missing()}:
             self._write_spec()
@@ -353,12 +370,14 @@ class _Run:
             self.trainer.restore(state["trainer"], tensors)
             self.learner.restore(state["structure"], tensors)
         except (SafetensorError, KeyError, RuntimeError) as error:
+            if _is_out_of_memory(error):
+                raise
             raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
         self.seconds, self.retried = _PHASES | state["seconds"], state["retried"]
         self.folder.truncate_metrics(self.trainer.epoch)
         if self._trial:
             self._rewrite_metrics(self._trial)
-        self._losses = [record["loss"] for record in self.folder.read_metrics()]
+        self._losses = ranks.from_first(lambda: [record["loss"] for record in self.folder.read_metrics()])
 
     def _rewrite_metrics(self, records: Sequence[Mapping[str, Any]]) -> None:
         self.folder.truncate_metrics(0)
@@ -367,7 +386,7 @@ class _Run:
 
     @property
     def _trial_epochs(self) -> int:
-        """For how many epochs each of two starts is tried."""
+        """The number of epochs that each of two starts is tried for."""
         search = self.spec.facts.search
         return search.burnin + math.ceil(_TRIAL * (search.epochs - search.burnin))
 
@@ -388,7 +407,7 @@ class _Run:
         return Result(content, self.folder.path, self.spec)
 
     def _concluded(self, evidence: Evidence) -> dict[str, Any]:
-        """Measures the network and writes the result; the content of `result.json`."""
+        """Measure the network, write the result, and return the content of `result.json`."""
         one = self.trainer
         with self._timed("posterior"):
             one.net.eval()
@@ -459,9 +478,8 @@ class _Run:
         self.seconds["evidence"] += evidence_s
         self.seconds["training"] += wall_s - evidence_s
         record = {"epoch": self.trainer.epoch, **self._figures(metrics), **found, "wall_s": wall_s}
-        if found:
-            for key in _EVIDENCE & record.keys():
-                record[key] += self.dataset.preprocessing.nats
+        for key in _EVIDENCE & record.keys():
+            record[key] += self.dataset.preprocessing.nats
         return record, metrics
 
     def _epoch(self) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -28,8 +28,8 @@ USUAL_SEEDS = 5
 
 
 @attrs.frozen(eq=False)
-class SeedsResult:
-    """The result of a search with several seeds.
+class SeedsResult(Mapping[str, Any]):
+    """The result of a search with several seeds, and by key what `seeds.json` holds.
 
     Attributes:
         content: what `seeds.json` holds.
@@ -44,14 +44,16 @@ class SeedsResult:
     def __getitem__(self, key: str) -> Any:
         return self.content[key]
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.content)
+
+    def __len__(self) -> int:
+        return len(self.content)
+
     def _repr_svg_(self) -> str | None:
         if not self.content["finished"]:
             return None
         return render.mean_architecture(self.spec.graph(), self.content, "svg").decode()
-
-
-def _no_callbacks(seed: int) -> Sequence[object]:
-    return ()
 
 
 def search_seeds(
@@ -63,7 +65,7 @@ def search_seeds(
     objective: Objective | None = None,
     jobs: int = 1,
     watch: Observers | None = None,
-    callbacks: Callable[[int], Sequence[object]] = _no_callbacks,
+    callbacks: Callable[[int], Sequence[object]] = lambda seed: (),
 ) -> SeedsResult:
     """Run a search with several seeds, each in a run folder of its own below one folder.
 

@@ -1,12 +1,14 @@
-"""The share of the effective parameters of a layer that each of its candidates has."""
+"""What an evidence step tells of a network: effective parameters, and each candidate's share of its layer's."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from symdsl.analysis.facts import Facts
 from symdsl.runner.start import layer_records
+from symdsl.runner.training import Trainer
 
 
 def tensors_of(path: str, keys: Iterable[str]) -> list[str]:
@@ -37,4 +39,27 @@ def layer_shares(facts: Facts, effective: Mapping[str, float]) -> dict[str, dict
     return {
         layer.name: path_shares(layer.name, [one.name for one in layer.candidates], effective)
         for layer in layer_records(facts)
+    }
+
+
+def evidence_record(
+    trainer: Trainer, neg_log_evidence: float, effective: Mapping[str, float], pruned: Sequence[str] = ()
+) -> dict[str, Any]:
+    """Return what `metrics.jsonl` has of an evidence step.
+
+    Args:
+        trainer: the network, its priors and its noise.
+        neg_log_evidence: in nats per training example.
+        effective: effective number of each parameter tensor.
+        pruned: `layer.path` of every path that was pruned.
+    """
+    ranges = trainer.net.ranges()
+    return {
+        "neg_log_evidence_per_example": neg_log_evidence,
+        "precisions": dict(trainer.precisions),
+        "effective": effective,
+        "shares": layer_shares(trainer.facts, effective),
+        "noise": trainer.noise,
+        **({"ranges": ranges} if ranges else {}),
+        "pruned": list(pruned),
     }

@@ -9,6 +9,7 @@ import attrs
 import torch
 from torch import Tensor
 
+from symdsl import ranks
 from symdsl.analysis.facts import Candidate, Facts, Layer, Prior
 from symdsl.analysis.symmetry import breaks
 from symdsl.nn import Network, Path, RelaxedLayer, evaluation_mode
@@ -150,13 +151,13 @@ def settle(net: Network, x: Tensor, generator: torch.Generator) -> dict[str, flo
                 found, meant = (path(one).double().square().mean() for one in (read, apart))
                 if found > 0:
                     key = f"{place}.{path.linear_in[-1]}"
-                    factors[key] = float(meant / found) ** 0.5
+                    factors[key] = ranks.gathered(float(meant / found) ** 0.5)[0]  # the same on all ranks
                     path.get_parameter(path.linear_in[-1]).mul_(factors[key])
     return factors
 
 
 def _read_by(net: Network, layer: RelaxedLayer, x: Tensor) -> Tensor:
-    """What a layer reads where the network reads `x`."""
+    """Return what a layer reads where the network reads `x`."""
     read: list[Tensor] = []
     hook = layer.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0]))
     net(x.to(net.device))

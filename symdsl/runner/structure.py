@@ -18,9 +18,9 @@ from symdsl.graph.cost import evidence_interval
 from symdsl.nn import Block, outputs_of
 from symdsl.runner.estimating import SKETCH, Estimator, evidence_bound, final_laplace, laplace_at, sample
 from symdsl.runner.ranges import Ranges
-from symdsl.runner.shares import layer_shares, path_effective, tensors_of
+from symdsl.runner.shares import evidence_record, path_effective, tensors_of
 from symdsl.runner.start import Start
-from symdsl.runner.training import SMALLEST_NOISE, EpochMetrics, Trainer
+from symdsl.runner.training import EpochMetrics, Trainer
 
 LEAST_EFFECTIVE = 0.5
 """A path whose effective number of parameters stays below this is pruned, if the evidence is no lower without it."""
@@ -43,7 +43,7 @@ _BLOCK_PATIENCE = 2
 
 
 class EvidenceStep(NamedTuple):
-    """What an evidence step found.
+    """The findings of an evidence step.
 
     Attributes:
         laplace: the approximation under the priors before the step.
@@ -121,17 +121,10 @@ class Structure:
 
     def _record(self, step: EvidenceStep, pruned: list[str]) -> dict[str, Any]:
         """Return what `metrics.jsonl` has of a step, after those paths of its epoch that were pruned before."""
-        effective, examples = step.laplace.effective_parameters(), step.laplace.examples
-        return {
-            "neg_log_evidence_per_example": -step.laplace.log_evidence() / examples,
-            "precisions": dict(self.trainer.precisions),
-            "effective": effective,
-            "shares": layer_shares(self.trainer.facts, effective),
-            "noise": self.trainer.noise,
-            **({"ranges": self.trainer.net.ranges()} if self.trainer.net.ranges() else {}),
-            "pruned": [*pruned, *step.pruned],
-            **({} if step.best is None else {"best_neg_log_evidence_per_example": -step.best / examples}),
-        }
+        laplace, examples = step.laplace, step.laplace.examples
+        evidence = -laplace.log_evidence() / examples
+        found = evidence_record(self.trainer, evidence, laplace.effective_parameters(), [*pruned, *step.pruned])
+        return found if step.best is None else found | {"best_neg_log_evidence_per_example": -step.best / examples}
 
     def evidence_step(self) -> EvidenceStep:
         """Move the priors, and ranges of averages, towards the largest evidence at fixed parameters, then prune."""
@@ -282,8 +275,8 @@ class Structure:
                 f"{effective:,.0f} effective parameters are more than {observed:,} observed numbers can determine: the "
                 "noise stays at most the variance of the targets; a smaller network or more examples would help"
             )
-        most = max(self.trainer.target_variance, SMALLEST_NOISE)
-        return min(max(laplace.fitted_noise(), SMALLEST_NOISE), most) if effective < observed else most
+        most = self.trainer.target_variance
+        return min(laplace.fitted_noise(), most) if effective < observed else most
 
     def _prune(self, effective: Mapping[str, float], gain_without: Callable[[str, str], float]) -> list[str]:
         """Prune paths that the data do not need.

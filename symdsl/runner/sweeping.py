@@ -74,8 +74,7 @@ def grid(
     if seeds is not None and "search.seed" in settings:
         raise ValueError("`search.seed` is set, and seeds are given as well: leave one of them out")
     chosen = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
-    if len(specs) * len(chosen) * len(objectives) > MOST_RUNS:
-        raise ValueError(f"{len(specs) * len(chosen) * len(objectives):,} runs are more than {MOST_RUNS:,}")
+    _demand_few(len(specs) * len(chosen) * len(objectives))
     names = _names(files)
     loaded = [
         (name, _loaded(path, choice), choice) for name, path in zip(names, specs, strict=True) for choice in chosen
@@ -91,10 +90,14 @@ def grid(
         for objective, seed in itertools.product(chosen_objectives, [own] if seeds is None else numbered(seeds, own)):
             name = _folder(point, objective if len(objectives) > 1 else "", seed, {one.folder for one in wanted})
             wanted.append(SweepRun(name, number, objective, seed))
-    if len(wanted) > MOST_RUNS:
-        raise ValueError(f"{len(wanted):,} runs are more than {MOST_RUNS:,}")
+    _demand_few(len(wanted))
     warnings = dict.fromkeys(warning for _, one, _ in loaded for warning in one.warnings)
     return Grid(tuple(points), tuple(wanted), tuple(warnings))
+
+
+def _demand_few(runs: int) -> None:
+    if runs > MOST_RUNS:
+        raise ValueError(f"{runs:,} runs are more than {MOST_RUNS:,}: give fewer values or seeds")
 
 
 def _names(files: Sequence[Path]) -> list[str]:

@@ -24,7 +24,7 @@ _PAUSE = 0.2
 """Seconds between reports about the loading of data."""
 
 DONE, FAILED, INTERRUPTED = 0, 3, 130
-"""What the exit status of a process says about its task."""
+"""The outcome of a task, by the exit status of its process."""
 
 
 def _profile(found: Profile | Mapping[str, Any] | None) -> Profile | None:
@@ -60,7 +60,7 @@ class Task:
 
     @property
     def is_finished(self) -> bool:
-        """Return whether the folder holds the finished run, and nothing of it is lost.
+        """Whether the folder holds the finished run, and nothing of it is lost.
 
         Raises:
             RunError: it holds a run of another spec, or a damaged one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -13,10 +13,11 @@ from torch import Tensor
 
 from symdsl import ranks
 from symdsl.analysis.facts import Facts, Search
-from symdsl.auditing import Element, elements_of, invariance_penalty
+from symdsl.auditing import elements_of, invariance_penalty
 from symdsl.data import Augmentation, Dataset, Examples
 from symdsl.data.records import seeded
 from symdsl.diagnostics import NumericalError
+from symdsl.evidence.laplace import SMALLEST_NOISE
 from symdsl.evidence.loss import LIKELIHOODS, Likelihood
 from symdsl.nn import Network
 
@@ -25,9 +26,6 @@ SCHEDULES = {
     "constant": lambda progress: 1.0,
 }
 """Factor on the learning rate by the share of the run that is done, in [0, 1]."""
-
-SMALLEST_NOISE = 1e-12
-"""Variance below which the noise of a regression is not taken to fall."""
 
 _WARM_UP, _COLD = 0.05, 0.1
 """Share of a run in which the learning rate rises to its schedule, and the factor on it that the first step has."""
@@ -61,7 +59,8 @@ class Trainer:
     Several ranks share out the examples of every batch, and hold the same weights.
 
     Nothing here depends on when it is called: batches and their augmentation come from the seed and the epoch, so that
-    a state restored at an epoch continues exactly as the uninterrupted search would.
+    a state restored at an epoch continues as the uninterrupted search would: exactly on a CPU, and on a GPU but for the
+    order in which it adds numbers up.
 
     Args:
         net: the network, on its device.
@@ -116,16 +115,12 @@ class Trainer:
         self.step_size = 1.0
         self.spread = 0.0
         self.loss_of: Callable[[Examples], tuple[Tensor, Tensor]] = self._loss
-        self._orbit = self._elements()
-
-    def _elements(self) -> tuple[Element, ...]:
-        """Return the orbit that training is regularised by."""
         invariance = self.search.invariance
-        return () if invariance is None else elements_of(invariance.group, *self.train.x.shape[2:])
+        self._orbit = () if invariance is None else elements_of(invariance.group, *self.train.x.shape[2:])
 
     @property
     def steps_per_epoch(self) -> int:
-        """Return the number of training steps of one epoch."""
+        """The number of training steps of one epoch."""
         return math.ceil(len(self.train) / self.search.batch)
 
     def train_epoch(self, after_step: Callable[[], None] = lambda: None) -> EpochMetrics:
@@ -160,23 +155,23 @@ class Trainer:
 
     @property
     def target_variance(self) -> float:
-        """Return the variance of the targets, averaged over their columns."""
-        return 2 * self.constant_loss / (len(self.train) * self.facts.data.classes)
+        """The variance of the targets, averaged over their columns."""
+        return max(2 * self.constant_loss / (len(self.train) * self.facts.data.classes), SMALLEST_NOISE)
 
     @property
     def progress(self) -> float:
-        """Return the share of the run's training steps that are done."""
+        """The share of the run's training steps that are done."""
         return self.step / (self.steps_per_epoch * self.search.epochs)
 
     @property
     def learning_rate(self) -> float:
-        """Return the learning rate of the next step."""
+        """The learning rate of the next step."""
         optimizer = self.search.optimizer
         warm = min(1.0, _COLD + (1 - _COLD) * self.progress / _WARM_UP)
         return self.step_size * optimizer.lr * SCHEDULES[optimizer.schedule](self.progress) * warm
 
     def _train_step(self, own: Examples, examples: int) -> Tensor:
-        """Takes a step.
+        """Take one step of the optimiser on a batch.
 
         Args:
             own: this rank's examples of the batch.
@@ -196,7 +191,7 @@ class Trainer:
         return torch.cat((sums, (~torch.isfinite(norm)).to(sums.dtype).view(1)))
 
     def _backward(self, own: Examples, examples: int) -> Tensor:
-        """Sets the gradients that these examples give; returns their loss and right answers."""
+        """Set the gradients of these examples; return their loss and number of right answers, `[2]`."""
         outputs, loss = self.loss_of(own)
         minimised = loss / self.noise
         if self.search.invariance is not None:
@@ -213,7 +208,7 @@ class Trainer:
         return outputs, self.likelihood.loss(outputs, batch.y)
 
     def _add_up(self, sums: Tensor | None) -> Tensor:
-        """Adds up gradients and sums over the ranks; a rank without an example in the batch has zeros."""
+        """Return the sums over all ranks, and add up gradients; a rank without an example has zeros."""
         trained = [parameter for parameter in self.net.parameters() if parameter.requires_grad]
         if sums is None:
             sums = trained[0].new_zeros(2)
@@ -234,10 +229,10 @@ class Trainer:
         fit = 1 - loss / self.constant_loss if self.constant_loss else 1.0
         return EpochMetrics(nll + self.penalty() / examples, nll, fit, accuracy, rate)
 
-    def penalty(self) -> float:
-        """Return 1/2 sum_k delta_k ||theta_k||^2 at the present parameters, in nats."""
+    def penalty(self, without: Collection[str] = ()) -> float:
+        """Return 1/2 sum_k delta_k ||theta_k||^2 at the present parameters, in nats, but for some tensors' terms."""
         norms = self.net.squared_norms(self.precisions)
-        return 0.5 * math.fsum(precision * norms[key] for key, precision in self.precisions.items())
+        return 0.5 * math.fsum(one * norms[key] for key, one in self.precisions.items() if key not in without)
 
     def prune(self, layer: str, path: str) -> None:
         """Leave a path, or with it a residual block, out of network, optimiser and priors from now on."""

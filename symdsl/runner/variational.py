@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +18,7 @@ from symdsl.evidence.prior_updates import LARGEST_PRECISION, SMALLEST_PRECISION
 from symdsl.nn import BIAS, Network, Use
 from symdsl.runner.ranges import RATE as RANGE_RATE
 from symdsl.runner.ranges import Ranges
-from symdsl.runner.shares import layer_shares
+from symdsl.runner.shares import evidence_record
 from symdsl.runner.training import EpochMetrics, Trainer, stream
 
 DRAWS = 8
@@ -83,22 +82,11 @@ class Variational:
         if trainer.likelihood.has_noise:
             trainer.noise = trainer.residual_variance
         bound = metrics.nll + self.posterior.divergence() / len(trainer.train)
-        others = {key: one for key, one in trainer.precisions.items() if key not in self.keys}
-        norms = self.net.squared_norms(others) if others else {}
-        penalty = 0.5 * math.fsum(precision * norms[key] for key, precision in others.items())
-        found = {
-            "neg_log_evidence_per_example": bound,
-            "precisions": dict(trainer.precisions),
-            "effective": self._effective(),
-            "shares": layer_shares(trainer.facts, self._effective()),
-            "noise": trainer.noise,
-            **({"ranges": self.net.ranges()} if self.net.ranges() else {}),
-            "pruned": [],
-        }
-        return attrs.evolve(metrics, loss=bound + penalty / len(trainer.train)), found, 0.0
+        found = evidence_record(trainer, bound, self._effective())
+        return attrs.evolve(metrics, loss=bound + trainer.penalty(self.keys) / len(trainer.train)), found, 0.0
 
     def _expected(self, batch: Examples) -> tuple[Tensor, Tensor]:
-        """The mean outputs of a batch and its expected loss, summed; what the next step needs of it is kept."""
+        """Return the mean outputs of a batch and its expected loss, summed; what the next step needs of it is kept."""
         features = self._features(batch.x)
         mean, variance = self.posterior.outputs(features)
         normal = normal_pairs(DRAWS, mean.detach(), self._stream("draws"))
@@ -106,7 +94,7 @@ class Variational:
         return mean, self._batch[1].loss
 
     def _features(self, x: Tensor) -> Tensor:
-        """What the last layer reads, in the mean over copies, and a one for its bias: `[example, feature]`, float64."""
+        """Return what the last layer reads, averaged over copies, and 1 for its bias: `[example, feature]`, float64."""
         uses: dict[str, Use] = {}
         self.net(x, uses)
         use = uses[self.keys[1]]
@@ -151,7 +139,7 @@ class Variational:
         return self.trainer.parameters[key].numel()
 
     def _by_tensor(self, by_feature: Tensor) -> dict[str, float]:
-        """Sums over the features of the weights, and the bias."""
+        """Return the sum over the features of each tensor, weights and bias, by key."""
         return dict(zip(self.keys, (float(by_feature[:-1].sum()), float(by_feature[-1])), strict=True))
 
     def _effective(self) -> dict[str, float]:

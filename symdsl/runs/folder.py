@@ -52,7 +52,7 @@ ENDINGS: dict[Status, str] = {
     "failed": "failed",
     "finished": "is finished",
 }
-"""What became of a run of each status that is no longer going on."""
+"""What a message says of a run that is no longer going on, by its status."""
 
 
 def default_folder(spec_name: str, now: datetime, digest: str) -> Path:
@@ -156,7 +156,7 @@ class RunFolder:
 
     @property
     def has_begun(self) -> bool:
-        """Return whether the folder holds a run, and not the lock alone."""
+        """Whether the folder holds a run, and not the lock alone."""
         return (self.path / RUN).exists()
 
     def discard(self) -> None:
@@ -235,7 +235,7 @@ class RunFolder:
 
     @property
     def is_whole(self) -> bool:
-        """Return whether the run is finished, and no file that it wrote at its end is lost or damaged."""
+        """Whether the run is finished, and no file that it wrote at its end is lost or damaged."""
         if self.status != "finished" or self.damaged() or self.missing():
             return False
         with contextlib.suppress(RunError):
@@ -480,7 +480,7 @@ def _refuse_used(folder: Path) -> None:
 
 
 def _way_on(folder: Path) -> str:
-    """What to do about a run that did not finish."""
+    """Return what to do about a run that did not finish."""
     if has_checkpoint(folder):
         return f"`--resume {folder}` continues it"
     return "it left no checkpoint to continue from, the folder can be deleted"

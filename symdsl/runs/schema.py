@@ -1,4 +1,4 @@
-"""What `run.json` and `result.json` must hold to be read."""
+"""The schemas of `run.json` and `result.json`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several runs of the same spec have in common: how often each type was chosen, means and spreads."""
+"""A summary of several runs of the same spec: how often each type was chosen, means and spreads."""
 
 from __future__ import annotations
 

@@ -139,6 +139,9 @@ def test_data_that_are_not_what_the_spec_says_are_refused() -> None:
         load(spec(), given=classified(5, 4))
     with pytest.raises(RunError, match=r"`given`: `y_train\[2\]` \(=2\) must be a class from 0 to 1"):
         load(spec("1, 4, 2"), given=classified(4, 4))
+    nothing = from_tensors(torch.zeros(0, 1, 4, 4), torch.zeros(0, 2), torch.zeros(2, 1, 4, 4), torch.zeros(2, 2))
+    with pytest.raises(RunError, match="`given`: `x_train` is empty"):
+        load(spec("1, 4, 2, task = regression"), given=nothing)
     with pytest.raises(RunError, match="`given`: the targets are class labels, but the task of the spec is regression"):
         load(spec("1, 4, 1, task = regression"), given=classified(4, 4))
     with pytest.raises(ValueError, match="the spec learns from `digits`"):

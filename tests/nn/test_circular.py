@@ -25,7 +25,13 @@ def by_definition(x, weight, stride):
 @pytest.mark.parametrize("planes", [3, 17])
 @pytest.mark.parametrize(
     ("sides", "kernel", "stride"),
-    [((4, 6), (3, 3), (1, 1)), ((4, 6), (3, 5), (2, 3)), ((1, 9), (1, 3), (1, 3)), ((10, 8), (3, 1), (2, 1))],
+    [
+        ((4, 6), (3, 3), (1, 1)),
+        ((4, 6), (3, 5), (2, 3)),
+        ((1, 9), (1, 3), (1, 3)),
+        ((10, 8), (3, 1), (2, 1)),
+        ((4, 6), (1, 1), (2, 3)),
+    ],
 )
 def test_a_circular_convolution_and_its_gradients_are_those_of_its_definition(
     monkeypatch, most, planes, sides, kernel, stride
@@ -38,6 +44,19 @@ def test_a_circular_convolution_and_its_gradients_are_those_of_its_definition(
     g = noise(*expected.shape, seed=2)
     for one, other in zip(*(torch.autograd.grad(y, (x, weight), g) for y in (found, expected)), strict=True):
         assert_same(one, other, 1e-12)
+
+
+def test_a_kernel_of_one_tap_is_never_given_a_stride(monkeypatch):
+    honest, strides = circular.functional.conv2d, []
+
+    def watched(*inputs, stride, **others):
+        strides.append(stride)
+        return honest(*inputs, stride=stride, **others)
+
+    monkeypatch.setattr(circular.functional, "conv2d", watched)
+    x, weight = noise(64, 4, 32, 32), noise(8, 4, 1, 1, seed=1)
+    assert_same(circular.circular_conv(x, weight, (2, 4)), by_definition(x, weight, (2, 4)), 1e-12)
+    assert strides == [1]
 
 
 @pytest.mark.parametrize(("side", "kernel"), [(2, 3), (1, 3), (3, 5), (2, 5)])

@@ -241,6 +241,17 @@ def test_a_comparison_says_where_searches_agree(searched: Path, again: Path, tra
     assert rows["h1"][1:] == [("FC 100%", False)] * 2
 
 
+def test_a_comparison_shows_layers_whose_block_was_removed(searched: Path) -> None:
+    first = one(searched)
+    assert first.result is not None
+    removed, *layers = first.result["layers"]
+    layers = [{**removed, "chosen": None, "kept": []}, *layers]
+    other = attrs.evolve(first, result=first.result | {"layers": layers}, folder=Path("other"))
+    rows = rows_of(comparison([other, other]), "Layer types")
+    assert rows["l1"] == [("2 of 2", True), ("\N{EN DASH}", False), ("\N{EN DASH}", False)]
+    assert rows_of(comparison([first, other]), "Layer types")["l1"][0] == ("1 of 2", False)
+
+
 def test_curves_are_overlaid(searched: Path, again: Path, trained: Path) -> None:
     found = section(comparison(read_runs([searched, again, trained])), "Training").charts
     assert [(chart.title, len(chart.traces)) for chart in found] == [

@@ -383,14 +383,66 @@ def test_a_probe_says_what_a_batch_costs(small):
     assert found["forward and backward, 16 examples"].endswith(" ms")
 
 
-def test_memory_that_does_not_suffice_is_one_line(small, tmp_path, monkeypatch):
+EXHAUSTED = (
+    torch.OutOfMemoryError("CUDA out of memory"),
+    RuntimeError("[enforce fail at alloc_cpu.cpp:127] DefaultCPUAllocator: can't allocate memory"),
+    MemoryError(),
+)
+
+
+@pytest.mark.parametrize("error", EXHAUSTED, ids=["cuda", "cpu", "python"])
+def test_memory_that_does_not_suffice_is_one_line(small, tmp_path, monkeypatch, error):
     def exhausted(self, after_step):
-        raise torch.OutOfMemoryError("CUDA out of memory")
+        raise error
 
     monkeypatch.setattr(Trainer, "train_epoch", exhausted)
     with pytest.raises(RunError, match=r"lower `search\.batch`"):
         runner.search(small(), device="cpu", out=tmp_path / "run")
     assert read(tmp_path / "run", "run.json")["status"] == "failed"
+
+
+def test_memory_that_does_not_suffice_to_resume_is_not_taken_for_a_wrong_checkpoint(small, tmp_path, monkeypatch):
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(small(), device="cpu", out=tmp_path / "run", callbacks=[Interrupting(1)])
+
+    def exhausted(self, state, tensors):
+        raise EXHAUSTED[0]
+
+    monkeypatch.setattr(Trainer, "restore", exhausted)
+    with pytest.raises(RunError, match=r"lower `search\.batch`"):
+        runner.search(device="cpu", resume=tmp_path / "run")
+
+
+def test_a_search_from_one_example_ends_without_a_warning(small, tmp_path):
+    spec = small(data__train=1, search__epochs=2, search__burnin=0, search__every=1)
+    assert runner.search(spec, device="cpu", out=tmp_path / "run")["epochs"] == 2
+
+
+def test_an_error_of_torch_that_is_not_for_want_of_memory_is_not_hidden(small, tmp_path, monkeypatch):
+    def failing(self, after_step):
+        raise RuntimeError("a size is wrong")
+
+    monkeypatch.setattr(Trainer, "train_epoch", failing)
+    with pytest.raises(RuntimeError, match="a size is wrong"):
+        runner.search(small(), device="cpu", out=tmp_path / "run")
+
+
+def test_weights_that_go_wrong_before_an_evidence_step_are_tried_again_at_half_the_rate(small, tmp_path, monkeypatch):
+    honest, poisoned = Trainer._train_step, []
+
+    def poisoning(self, own, examples):
+        found = honest(self, own, examples)
+        if not poisoned:
+            poisoned.append(self.step)
+            with torch.no_grad():
+                next(self.net.parameters()).fill_(math.nan)
+        return found
+
+    monkeypatch.setattr(Trainer, "_train_step", poisoning)
+    heard = Listening()
+    spec = small(search__every=1, search__objective="laplace(kfac, fisher = mc(1))")
+    runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])
+    assert any("outputs are not finite" in note and "half the learning rate" in note for note in heard.notes)
 
 
 @pytest.mark.parametrize(("rate", "learns"), [(0.02, True), (1e-9, False)])

@@ -1,4 +1,4 @@
-"""CONV."""
+"""The record of CONV."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FC, F-FC and F-GFC."""
+"""The records of FC, F-FC and F-GFC."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from symdsl.catalog.shapes import FactorSize, Shape
 from symdsl.kinds.record import TRANSLATIONS, Arguments, Refusal, Site, Tensor
 
 Sides = Callable[[Shape], tuple[int, int]]
-"""What of a map a factored kind takes for channels, and what for positions."""
+"""Returns the numbers of channels and positions that a factored kind sees in a map."""
 
 
 def plain(shape: Shape) -> tuple[int, int]:

@@ -41,7 +41,7 @@ class RandomFeatures(Path):
         self.phase = nn.Parameter(phases, requires_grad=False)
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
-        """See `Path.forward`; this one is not linear, and has no use to record."""
+        """Return the features of `x`; no use is recorded, as no weight is learned. See `Path.forward`."""
         angles = torch.addmm(self.phase, x.flatten(1), self.w.T)
         y: Tensor = math.sqrt(2 / len(self.phase)) * angles.cos().unflatten(1, self.out_shape)
         return y

@@ -1,4 +1,4 @@
-"""GCONV."""
+"""The record of GCONV."""
 
 from __future__ import annotations
 

@@ -64,12 +64,12 @@ def _pointwise(sizes: _Sizes, kernel: tuple[int, int]) -> tuple[Tensor, ...]:
 
 
 def _plain(name: str, shape: tuple[int, ...]) -> Tensor:
-    """Of a matrix whose rows are the first dimension and that every use multiplies whole."""
+    """Return the record of a matrix with one row per entry of its first dimension, which every use multiplies whole."""
     return Tensor(name, shape, FactorSize(shape[0], 1), FactorSize(math.prod(shape[1:]), 1))
 
 
 def _slotted(name: str, shape: tuple[int, ...]) -> Tensor:
-    """Of one row with a slot per channel: a use reads one slot and gives one number."""
+    """Return the record of a row with a slot per channel: a use reads one slot and gives one number."""
     return Tensor(name, shape, FactorSize(1, 1), FactorSize(math.prod(shape[1:]), shape[0]))
 
 

@@ -131,12 +131,12 @@ def _by_element(path: GroupPath, maps: Tensor) -> Tensor:
 
 
 def _mixed(read: Tensor) -> Tensor:
-    """What all channels read for an element and position: `[n, |G|, C, ..., T] -> [n, 1, |G| T, C ...]`."""
+    """Return what all channels read by element and position: `[n, |G|, C, ..., T] -> [n, 1, |G| T, C ...]`."""
     return read.flatten(2, -2).mT.flatten(1, 2).unsqueeze(1)
 
 
 def _backs(moves: Tensor) -> list[Tensor]:
-    """For each element the permutation that undoes its move."""
+    """Return the permutation that undoes the move of each element."""
     return [torch.argsort(move) for move in moves]
 
 

@@ -1,4 +1,4 @@
-"""S-FC, S-CONV, S-GFC and S-GCONV."""
+"""The records of S-FC, S-CONV, S-GFC and S-GCONV."""
 
 from __future__ import annotations
 

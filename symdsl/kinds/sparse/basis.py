@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from symdsl.groups import GROUPS, TRIVIAL, Group
 
 _WEIGHTS = (1.0, 1.0, 0.5, 0.5, 0.5, 0.5)
-"""Of the six coordinates in a squared distance: two of the place, four of the element's matrix."""
+"""The weights of the six coordinates in a squared distance: two of the place, four of the element's matrix."""
 
 
 def sites(rows: int, columns: int, group: Group = GROUPS[TRIVIAL]) -> Tensor:
@@ -114,7 +114,7 @@ class Basis(nn.Module):
         return self.apart.new_full((len(self.apart),), self.start**2) if omega is None else omega.square()
 
     def _offsets(self, moved: Tensor | None) -> Tensor:
-        """From each anchor to each place, `[anchor, 2, site]`."""
+        """Return the offset from each anchor to each place, `[anchor, 2, site]`."""
         offsets = self.places - self.starts.T[:, :, None]
         return offsets if moved is None else offsets - moved[:, :, None]
 

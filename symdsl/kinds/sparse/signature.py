@@ -34,7 +34,7 @@ def _values(
 
 
 def _basis(side: str, count: int, arguments: Arguments) -> tuple[Tensor, ...]:
-    """What is learned of the basis functions of one side; their curvature is one dense block."""
+    """Return the learned parameters of one side's basis functions; their curvature is one dense block."""
     shapes: dict[str, tuple[int, ...]] = {}
     if arguments["on"] == LENGTHSCALE:
         shapes[f"omega{side}"] = (count,)

@@ -32,7 +32,7 @@ def _outer_gradients(path: SparseFullyConnected, z: Tensor, y: Tensor) -> Tensor
 
 
 def _outer(slopes: Callable[[Any], Tensor]) -> WeightUse:
-    """Of what phi1 is made of, whose slopes are `[anchor, parameter, site]`."""
+    """Return the use of a parameter of phi1, given the slopes of phi1 in it, `[anchor, parameter, site]`."""
 
     def per_example(path: SparseFullyConnected, z: Tensor, y: Tensor) -> Tensor:
         v = torch.einsum("ndc,dcp->ndp", z, path.u1)
@@ -42,7 +42,7 @@ def _outer(slopes: Callable[[Any], Tensor]) -> WeightUse:
 
 
 def _inner(slopes: Callable[[Any], Tensor]) -> WeightUse:
-    """Of what phi2 is made of, as `_outer`."""
+    """Return the use of a parameter of phi2, given the slopes of phi2 in it, `[anchor, parameter, site]`."""
 
     def per_example(path: SparseFullyConnected, x: Tensor, z: Tensor) -> Tensor:
         return _in_projection(x, torch.einsum("ndc,dcp->ncp", z, path.u2), slopes(path))
@@ -82,15 +82,15 @@ def sparse_group_conv(path: Path) -> dict[str, WeightUse]:
 def _weight_uses(
     inputs: Callable[..., Tensor], gradients: Callable[..., Tensor], moment: Callable[..., Tensor]
 ) -> dict[str, WeightUse]:
-    """Those of a path whose filters are in the basis, from how it would use whole filters `[C, point]`."""
+    """Return the uses of a path with filters in the basis, from how whole filters `[C, point]` are used."""
 
     def tap_gradients(path: BasisConv, x: Tensor, y: Tensor) -> Tensor:
-        """In the basis functions of the filters, `[n, anchor, point]`."""
+        """Return every example's gradient in the values of the basis functions, `[n, anchor, point]`."""
         filters = gradients(path, x, y).mT @ inputs(path, x)
         return torch.einsum("ndcs,dcp->nps", filters.squeeze(1).unflatten(2, (path.u.shape[1], -1)), path.u)
 
     def made_of(slopes: Callable[[Any], Tensor]) -> WeightUse:
-        """Of what the basis functions are made of, whose slopes are `[anchor, parameter, point]`."""
+        """Return the use of a parameter of the basis functions, given their slopes in it."""
         return WeightUse.exact(
             lambda path, x, y: torch.einsum("nps,pds->npd", tap_gradients(path, x, y), slopes(path)).flatten(1)
         )
