@@ -6,7 +6,6 @@ examples and all elements of the group but the identity.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 
 import attrs
@@ -17,11 +16,8 @@ from torch.nn import functional
 from symdsl.data import Examples
 from symdsl.data.transforms import rotated
 from symdsl.diagnostics import RunError
-from symdsl.groups import misfit
+from symdsl.groups import ORBITS, is_orbit, misfit, rotations_of
 from symdsl.nn import Average, Lift, Mean, Network, RelaxedLayer, derivatives_on, evaluation_mode, outputs_of
-
-GROUPS = "p4, p4m, translations or rotations(n)"
-"""The groups of an audit, as text."""
 
 SALIENCY_EXAMPLES, SENSITIVITY_EXAMPLES, LAYER_EXAMPLES = 256, 64, 256
 """The largest number of examples whose saliency maps, Jacobians and hidden maps are measured."""
@@ -101,16 +97,16 @@ def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
     Raises:
         ValueError: there is no such group, or it does not map images of that size to themselves.
     """
-    turns = re.fullmatch(r"rotations\((\d{1,3})\)", group.replace(" ", ""))
-    if group not in ("p4", "p4m", "translations") and not (turns and int(turns[1]) >= 2):
-        raise ValueError(f"`group` (={group!r}) must be {GROUPS}, n at least 2")
+    if not is_orbit(group):
+        raise ValueError(f"`group` (={group!r}) must be {ORBITS}")
     if reason := misfit(group, height, width):
         raise ValueError(reason)
     if group == "translations":
         return tuple(_shift(row, column, height, width) for row in range(4) for column in range(4))
-    if turns and 4 % int(turns[1]):
-        return tuple(_rotation(360 * number / int(turns[1])) for number in range(int(turns[1])))
-    count = int(turns[1]) if turns else 4
+    turns = rotations_of(group)
+    if turns and 4 % turns:
+        return tuple(_rotation(360 * number / turns) for number in range(turns))
+    count = turns or 4
     flips = (False, True) if group == "p4m" else (False,)
     return tuple(_turn(number * (4 // count), flip) for flip in flips for number in range(count))
 

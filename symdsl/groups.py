@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import attrs
@@ -122,6 +123,21 @@ def _rotations(generator: Matrix, order: int) -> tuple[Matrix, ...]:
 def _mirrored(rotations: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
     """The rotations, then each of them after a left-right flip."""
     return (*rotations, *(_product(one, _LEFT_RIGHT) for one in rotations))
+
+
+ORBITS = "p4, p4m, translations or rotations(n), n at least 2"
+"""The words that name an orbit."""
+
+
+def rotations_of(orbit: str) -> int:
+    """Return the n of `rotations(n)`, or 0 for any other orbit."""
+    found = re.fullmatch(r"rotations\((\d{1,3})\)", orbit.replace(" ", ""))
+    return int(found[1]) if found else 0
+
+
+def is_orbit(word: str) -> bool:
+    """Return whether a word names an orbit, one of `ORBITS`."""
+    return word in ("p4", "p4m", "translations") or rotations_of(word) >= 2
 
 
 def misfit(orbit: str, height: int, width: int) -> str:

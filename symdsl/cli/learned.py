@@ -9,6 +9,7 @@ import rich_click as click
 
 from symdsl.cli.options import PATH, device_option, json_option
 from symdsl.cli.terminal import deliver, note
+from symdsl.groups import ORBITS, is_orbit
 from symdsl.views import PREDICTION_VIEWS, audit_bytes, json_bytes
 
 if TYPE_CHECKING:
@@ -17,10 +18,18 @@ if TYPE_CHECKING:
 TARGETS = ("pt2", "onnx", "torch")
 
 
+def orbit_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
+    """Check the name of an orbit; whether it fits the images is checked when they are known."""
+    if not is_orbit(value):
+        raise click.BadParameter(f"`{value}` must be {ORBITS}", ctx, param)
+    return value
+
+
 @click.command()
 @click.argument("run", type=PATH, metavar="RUN|SPEC")
 @click.option(
     "--group",
+    callback=orbit_name,
     default="p4",
     show_default=True,
     metavar="G",
