@@ -1,4 +1,4 @@
-"""Runs the package under test, and no other copy of it, in a process of its own."""
+"""Runs the commands of the package under test, and of no other copy of it, here or in a process of its own."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner, Result
+
 import symdsl
+from symdsl.cli import main
+
+
+def call(*arguments: object) -> Result:
+    """The result of `symdsl` with these arguments, run within the tests."""
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="symdsl")
 
 
 def started(arguments: Sequence[object], cwd: Path, **streams: Any) -> subprocess.Popen[Any]:

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 from click import unstyle
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 import symdsl
-from processes import output_of, started
+from processes import call, output_of, started
 from symdsl import runner, spec
 from symdsl.analysis.facts import Layer
 from symdsl.cli import main
@@ -82,10 +82,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("finished") / "run"
     runner.search(spec.parse(TINY), device="cpu", out=folder)
     return folder
-
-
-def call(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="symdsl")
 
 
 def process(arguments: Sequence[object], cwd: Path, **streams: Any) -> subprocess.Popen[str]:

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from click.testing import CliRunner, Result
 from PIL import Image
 
 import symdsl
+from processes import call
 from symdsl import data, runner
-from symdsl.cli import main
 from symdsl.spec import parse
 
 SPEC = """
@@ -37,10 +36,6 @@ search {
 
 
 ROTATED = "rotate(degrees = 10, step = 0)"
-
-
-def call(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="symdsl")
 
 
 @pytest.fixture(scope="module")

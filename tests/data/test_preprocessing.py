@@ -11,15 +11,12 @@ import pytest
 import torch
 
 from data.by_hand import facts, step, synthetic
+from oracles.comparison import noise
 from symdsl.analysis.facts import Data
 from symdsl.data import Dataset, load
 from symdsl.data.preprocessing import Preprocessing, Statistics
 from symdsl.diagnostics import RunError
 from symdsl.spec import parse
-
-
-def noise(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def saved(path: Path, scale: float) -> Data:

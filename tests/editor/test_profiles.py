@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from editor.marks import MARK, SPEC, at, marked
+from editor.test_completion import completed, labels
 from editor.test_contents import listed
 from symdsl.catalog.searches import SEARCH
-from symdsl.editor.completion import Completion, complete
+from symdsl.editor.completion import complete
 from symdsl.editor.definition import define
 from symdsl.editor.hover import hover
 from symdsl.editor.reading import Reading
@@ -23,14 +22,6 @@ profile cpu {{
 """
 LETS, DATA = ["width", "wide", "both"], ["data.what", "data.size"]
 OF_SEARCH = [f"search.{name}" for name in SEARCH.names]
-
-
-def completed(text: str, path: Path | None = None) -> Completion:
-    return complete(*marked(text, path))
-
-
-def labels(text: str) -> list[str]:
-    return [item.label for item in completed(text).items]
 
 
 @pytest.mark.parametrize("begun", ["", "w", "data.s", "search.epo", "da"])

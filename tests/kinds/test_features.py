@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import symdsl
-from oracles.comparison import assert_same
+from oracles.comparison import assert_same, noise
 from symdsl import nn
 from symdsl.data import Examples
 from symdsl.evidence import fit
@@ -22,10 +22,6 @@ network n {
   layer out: FC -> classes
 }
 """
-
-
-def noise(*shape, seed=0):
-    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def test_features_are_cosines():

@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch.func import jacrev
 
-from oracles.comparison import assert_same
+from oracles.comparison import assert_same, noise
 from oracles.equivariance import moved_lifted, shifted
 from oracles.groups import ELEMENTS
 from oracles.records import Chain, candidate, sparse
@@ -24,10 +24,6 @@ OPTIONS = list(product(("fixed", "learned"), ("values", "lengthscale")))
 
 def generator(seed):
     return torch.Generator().manual_seed(seed)
-
-
-def noise(*shape, seed=5):
-    return torch.randn(*shape, generator=generator(seed), dtype=torch.float64)
 
 
 def layer_of(*candidates, shape=(8, 6, 6), channels=32, stride=1, lift=None, seed=0, incoming=()):

@@ -3,12 +3,8 @@
 import pytest
 import torch
 
-from oracles.comparison import assert_same
+from oracles.comparison import assert_same, noise
 from symdsl.nn import circular, polyphase
-
-
-def noise(*shape, seed=0):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def by_definition(x, weight, stride):

@@ -3,7 +3,7 @@ from itertools import product
 import pytest
 import torch
 
-from oracles.comparison import assert_same
+from oracles.comparison import assert_same, noise
 from oracles.equivariance import assert_invariant, moved, moved_lifted, shifted
 from oracles.records import Chain, candidate
 from symdsl import lowering, nn
@@ -20,10 +20,6 @@ def built(chain, seed=0):
         for _, layer in net.layers():
             layer.bias.normal_(generator=torch.Generator().manual_seed(seed))
     return net
-
-
-def noise(*shape, seed=5):
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
 def group_network(*candidates, side=8):

@@ -1,4 +1,4 @@
-"""Comparing numbers so that no wrong value, wrong shape or NaN passes."""
+"""Random numbers, and comparisons that no wrong value, wrong shape or NaN passes."""
 
 from __future__ import annotations
 
@@ -14,3 +14,8 @@ def assert_same(found: Tensor, expected: Tensor, relative: float = 1e-10) -> Non
     worst = float((found.detach().double() - expected.detach().double()).abs().max()) if found.numel() else 0.0
     scale = max(float(expected.detach().double().abs().max()), 1e-300) if found.numel() else 1.0
     assert worst <= relative * scale, f"largest difference {worst:g} exceeds {relative:g} of {scale:g}"
+
+
+def noise(*shape: int, seed: int = 0) -> Tensor:
+    """Return standard normal numbers in float64 that depend on shape and seed alone."""
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
