@@ -196,7 +196,7 @@ def fit(
         TypeError: if `y` holds neither whole nor real numbers, or `batch` is not whole.
         ValueError: if `curvature`, `fisher` or a key of `precisions` is unknown, all parameters are frozen, or
             `examples`, a precision, `noise` or `batch` is not what it must be.
-        NumericalError: if eigenvalues cannot be computed or gradients are not finite, when they are first needed.
+        NumericalError: if outputs are not finite, or gradients or eigenvalues when they are first needed.
     """
     if curvature not in CURVATURES:
         raise ValueError(f'`curvature` (="{curvature}") must be one of {", ".join(CURVATURES)}')
