@@ -92,6 +92,10 @@ class Dataset:
     room: Room = MEMORY
     preprocessing: Preprocessing = UNPREPARED
 
+    def trained_on(self, device: torch.device) -> Dataset:
+        """Return the dataset with its training examples on a device, unless they are mapped from files."""
+        return self if self.room.folder is not None else attrs.evolve(self, train=self.train.to(device))
+
 
 def seeded(*words: object) -> Generator:
     """Return a random generator whose stream depends on the given words alone."""

@@ -84,7 +84,7 @@ class Laplace:
 
     @cached_property
     def log_det(self) -> LogDet:
-        """Log det(H / noise + D) and the effective numbers of parameters, at these precisions."""
+        """The log determinant of H / noise + D, and the effective numbers of parameters, at these precisions."""
         return self.ggn.at(self.precisions, self.noise)
 
     def effective_parameters(self) -> dict[str, float]:

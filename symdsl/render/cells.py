@@ -13,7 +13,7 @@ Cells = tuple[str, ...]
 
 UNKNOWN = "–"
 STATES = {"waiting": "has not begun", "running": "is going on", "interrupted": "was interrupted", "failed": "failed"}
-"""What a table says of a run that is not finished, by its status."""
+"""Words in a table for a run that is not finished, by its status."""
 WIDTH = 160  # of tables that no terminal limits
 
 

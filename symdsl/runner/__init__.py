@@ -3,12 +3,13 @@
 from symdsl.runner.audits import audit_spec_or_run
 from symdsl.runner.evaluate import evaluate
 from symdsl.runner.loading import Run, load_run
-from symdsl.runner.searching import Result, search
+from symdsl.runner.searching import Recorded, Result, search
 from symdsl.runner.seeds import SeedsResult, search_seeds
 from symdsl.runner.sweeping import grid, sweep
 from symdsl.runner.timing import probe
 
 __all__ = [
+    "Recorded",
     "Result",
     "Run",
     "SeedsResult",

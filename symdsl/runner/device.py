@@ -35,3 +35,8 @@ def resolve_device(text: str) -> torch.device:
 def describe(device: torch.device) -> str:
     """Return the device's name, with the card's for a GPU."""
     return f"{device} ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else str(device)
+
+
+def is_out_of_memory(error: Exception) -> bool:
+    """Return whether memory did not suffice, of which torch tells by a plain RuntimeError on the CPU."""
+    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)

@@ -26,7 +26,7 @@ from symdsl.nn import outputs_of
 from symdsl.predictive import Posterior, fit_last_layer, posterior_bytes
 from symdsl.progress import Callbacks
 from symdsl.runner.advice import diagnosis
-from symdsl.runner.device import describe, resolve_device
+from symdsl.runner.device import describe, is_out_of_memory, resolve_device
 from symdsl.runner.loading import POSTERIOR
 from symdsl.runner.model import model_bytes
 from symdsl.runner.predictions import predictions_of
@@ -70,12 +70,12 @@ _GUESSING = 0.02
 
 
 @attrs.frozen(eq=False)
-class Result(Mapping[str, Any]):
-    """The result of a search, and by key what `result.json` holds.
+class Recorded(Mapping[str, Any]):
+    """A result, read by the keys of the file that records it.
 
     Attributes:
-        content: what `result.json` holds.
-        folder: the run folder.
+        content: what that file holds.
+        folder: the folder that it is in.
         spec: the spec as run.
     """
 
@@ -91,6 +91,11 @@ class Result(Mapping[str, Any]):
 
     def __len__(self) -> int:
         return len(self.content)
+
+
+@attrs.frozen(eq=False)
+class Result(Recorded):
+    """The result of a search, recorded in the `result.json` of its run folder."""
 
     def _repr_svg_(self) -> str:
         return render.architecture(self.spec.graph(), self.content, "svg").decode()
@@ -218,16 +223,11 @@ def _status_kept(folder: RunFolder) -> Iterator[None]:
         _note_end(folder, "failed", error)
         raise
     except (MemoryError, RuntimeError) as error:
-        if not _is_out_of_memory(error):
+        if not is_out_of_memory(error):
             raise
         reason = RunError("out of memory; lower `search.batch` or the network's width, or choose another device")
         _note_end(folder, "failed", reason)
         raise reason from error
-
-
-def _is_out_of_memory(error: Exception) -> bool:
-    """Return whether memory did not suffice, of which torch tells by a plain RuntimeError on the CPU."""
-    return isinstance(error, MemoryError | torch.OutOfMemoryError) or "DefaultCPUAllocator" in str(error)
 
 
 def _note_end(folder: RunFolder, status: Literal["interrupted", "failed"], error: Exception | None = None) -> None:
@@ -254,9 +254,8 @@ class _Run:
         callbacks: Callbacks,
         loading: float,
     ) -> None:
-        if dataset.room.folder is None:  # once: each start, and each retry, has a trainer of its own
-            dataset = attrs.evolve(dataset, train=dataset.train.to(device))
-        self.spec, self.dataset, self.device = spec, dataset, device
+        # On the device once: each start, and each retry, has a trainer of its own.
+        self.spec, self.dataset, self.device = spec, dataset.trained_on(device), device
         self.folder, self.objective, self.callbacks = folder, objective, callbacks
         self.seconds = _PHASES | {"loading": loading}
         self._losses: list[float] = []
@@ -370,7 +369,7 @@ class _Run:
             self.trainer.restore(state["trainer"], tensors)
             self.learner.restore(state["structure"], tensors)
         except (SafetensorError, KeyError, RuntimeError) as error:
-            if _is_out_of_memory(error):
+            if is_out_of_memory(error):
                 raise
             raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
         self.seconds, self.retried = _PHASES | state["seconds"], state["retried"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from symdsl import render, runs
 from symdsl.progress import Observers
 from symdsl.runner.engines import Children, InProcess
 from symdsl.runner.many import run_all
-from symdsl.runner.searching import Objective, objective_of
+from symdsl.runner.searching import Objective, Recorded, objective_of
 from symdsl.runner.tasks import Task
 from symdsl.runs import SeedsFolder
 from symdsl.runs.files import checksum
@@ -28,27 +28,8 @@ USUAL_SEEDS = 5
 
 
 @attrs.frozen(eq=False)
-class SeedsResult(Mapping[str, Any]):
-    """The result of a search with several seeds, and by key what `seeds.json` holds.
-
-    Attributes:
-        content: what `seeds.json` holds.
-        folder: the folder that holds a run folder for each seed.
-        spec: the spec.
-    """
-
-    content: dict[str, Any] = attrs.field(repr=False)
-    folder: Path
-    spec: Spec = attrs.field(repr=False)
-
-    def __getitem__(self, key: str) -> Any:
-        return self.content[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.content)
-
-    def __len__(self) -> int:
-        return len(self.content)
+class SeedsResult(Recorded):
+    """The result of a search with several seeds, recorded in `seeds.json` beside a run folder for each seed."""
 
     def _repr_svg_(self) -> str | None:
         if not self.content["finished"]:

@@ -1,4 +1,4 @@
-"""What an evidence step tells of a network: effective parameters, and each candidate's share of its layer's."""
+"""The record of an evidence step: effective parameters, and each candidate's share of those of its layer."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Literal
 
 import attrs
@@ -151,7 +152,7 @@ def settle(net: Network, x: Tensor, generator: torch.Generator) -> dict[str, flo
                 found, meant = (path(one).double().square().mean() for one in (read, apart))
                 if found > 0:
                     key = f"{place}.{path.linear_in[-1]}"
-                    factors[key] = ranks.gathered(float(meant / found) ** 0.5)[0]  # the same on all ranks
+                    factors[key] = ranks.from_first(partial(float, (meant / found) ** 0.5))
                     path.get_parameter(path.linear_in[-1]).mul_(factors[key])
     return factors
 

@@ -9,7 +9,7 @@ import torch
 from symdsl import lowering
 from symdsl.diagnostics import RunError
 from symdsl.nn import Network
-from symdsl.runner.device import describe, resolve_device
+from symdsl.runner.device import describe, is_out_of_memory, resolve_device
 from symdsl.spec import Spec
 
 _REPEATS = 5
@@ -32,7 +32,9 @@ def probe(spec: Spec, device: str) -> dict[str, str]:
     target = resolve_device(device)
     try:
         return _time_batch(lowering.compile(spec).to(target), spec, target)
-    except torch.OutOfMemoryError as error:
+    except (MemoryError, RuntimeError) as error:
+        if not is_out_of_memory(error):
+            raise
         raise RunError(f"{target}: out of memory for one batch of {spec.facts.search.batch} examples") from error
 
 

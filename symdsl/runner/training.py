@@ -96,8 +96,7 @@ class Trainer:
         self.search: Search = facts.search
         self.likelihood: Likelihood = LIKELIHOODS[facts.data.task]
         self.device = net.device
-        mapped = dataset.room.folder is not None
-        self.train = dataset.train if mapped else dataset.train.to(self.device)
+        self.train = dataset.trained_on(self.device).train
         self.constant_loss = self.likelihood.constant_loss(self.train.y)
         self.augmentation = Augmentation.of(facts.data)
         self.seed = seed

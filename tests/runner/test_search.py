@@ -8,6 +8,7 @@ from safetensors.torch import load_file
 
 from symdsl import data, runner
 from symdsl.diagnostics import NumericalError, RunError
+from symdsl.nn import Network
 from symdsl.progress import Callback
 from symdsl.runner import searching
 from symdsl.runner.structure import LEAST_PRECISION
@@ -281,11 +282,18 @@ def test_a_path_that_was_pruned_after_the_checkpoint_is_back_when_an_epoch_is_tr
     assert result["layers"][0]["kept"] == ["F-FC", "CONV"]
 
 
-def test_numbers_that_stay_wrong_end_the_run_with_a_message(small, tmp_path, monkeypatch):
-    def failing(self, after_step):
-        raise NumericalError("the loss or its gradient is not finite in epoch 1")
+def raising(error):
+    """In place of a method: raises an error."""
 
-    monkeypatch.setattr(Trainer, "train_epoch", failing)
+    def method(self, *arguments):
+        raise error
+
+    return method
+
+
+def test_numbers_that_stay_wrong_end_the_run_with_a_message(small, tmp_path, monkeypatch):
+    error = NumericalError("the loss or its gradient is not finite in epoch 1")
+    monkeypatch.setattr(Trainer, "train_epoch", raising(error))
     with pytest.raises(NumericalError, match="epoch 1, again at half the learning rate"):
         runner.search(small(), device="cpu", out=tmp_path / "run")
     info = read(tmp_path / "run", "run.json")
@@ -392,23 +400,24 @@ EXHAUSTED = (
 
 @pytest.mark.parametrize("error", EXHAUSTED, ids=["cuda", "cpu", "python"])
 def test_memory_that_does_not_suffice_is_one_line(small, tmp_path, monkeypatch, error):
-    def exhausted(self, after_step):
-        raise error
-
-    monkeypatch.setattr(Trainer, "train_epoch", exhausted)
+    monkeypatch.setattr(Trainer, "train_epoch", raising(error))
     with pytest.raises(RunError, match=r"lower `search\.batch`"):
         runner.search(small(), device="cpu", out=tmp_path / "run")
     assert read(tmp_path / "run", "run.json")["status"] == "failed"
+
+
+@pytest.mark.parametrize("error", EXHAUSTED, ids=["cuda", "cpu", "python"])
+def test_memory_that_does_not_suffice_for_a_probe_is_one_line(small, monkeypatch, error):
+    monkeypatch.setattr(Network, "forward", raising(error))
+    with pytest.raises(RunError, match="cpu: out of memory for one batch of 16 examples"):
+        runner.probe(small(), "cpu")
 
 
 def test_memory_that_does_not_suffice_to_resume_is_not_taken_for_a_wrong_checkpoint(small, tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         runner.search(small(), device="cpu", out=tmp_path / "run", callbacks=[Interrupting(1)])
 
-    def exhausted(self, state, tensors):
-        raise EXHAUSTED[0]
-
-    monkeypatch.setattr(Trainer, "restore", exhausted)
+    monkeypatch.setattr(Trainer, "restore", raising(EXHAUSTED[0]))
     with pytest.raises(RunError, match=r"lower `search\.batch`"):
         runner.search(device="cpu", resume=tmp_path / "run")
 
@@ -419,10 +428,7 @@ def test_a_search_from_one_example_ends_without_a_warning(small, tmp_path):
 
 
 def test_an_error_of_torch_that_is_not_for_want_of_memory_is_not_hidden(small, tmp_path, monkeypatch):
-    def failing(self, after_step):
-        raise RuntimeError("a size is wrong")
-
-    monkeypatch.setattr(Trainer, "train_epoch", failing)
+    monkeypatch.setattr(Trainer, "train_epoch", raising(RuntimeError("a size is wrong")))
     with pytest.raises(RuntimeError, match="a size is wrong"):
         runner.search(small(), device="cpu", out=tmp_path / "run")
 
