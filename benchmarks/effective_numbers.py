@@ -23,7 +23,7 @@ import symdsl
 from symdsl.data import Examples
 from symdsl.evidence.loss import Fisher, likelihood_of, parse_fisher
 from symdsl.nn import Network
-from symdsl.runner.evaluate import learned_network
+from symdsl.runner.loading import load_run
 from symdsl.runner.start import stated_start
 from symdsl.runs import RunFolder
 
@@ -48,7 +48,7 @@ def finished(run: Path) -> tuple[Network, Examples, dict[str, float]]:
     spec, folder = symdsl.load(run / "spec.sym"), RunFolder.view(run)
     learned = [line["precisions"] for line in folder.read_metrics() if line.get("precisions")]
     precisions = dict(learned[-1]) if learned else stated_start(spec.facts).precisions
-    return learned_network(folder), symdsl.data.load(spec).train, precisions
+    return load_run(run, "cpu").network, symdsl.data.load(spec).train, precisions
 
 
 def untrain(net: Network, initial: Network) -> None:

@@ -143,7 +143,7 @@ def outcomes(runs: Sequence[Run], jobs: int) -> dict[Run, Mapping[str, Any] | st
 class _Saying(Observers):
     """A line when a run begins, and for every run that fails."""
 
-    def of(self, title: str) -> Silent:
+    def of(self, title: str = "") -> Silent:
         _say(f"{title} begins")
         return Silent()
 

@@ -26,14 +26,13 @@ from symdsl.analysis.facts import Facts
 from symdsl.data import Augmentation, Examples
 from symdsl.evidence.loss import Categorical
 from symdsl.runner.metrics import evaluate_outputs
-from symdsl.runner.start import layer_records
 from symdsl.runner.training import SCHEDULES, stream
 
 
 def network(facts: Facts) -> nn.Sequential:
     """The layers of a spec of CONV and FC, as torch has them."""
     modules: list[nn.Module] = []
-    for layer in layer_records(facts):
+    for layer in facts.network.layers:
         inside, outside = layer.in_shape, layer.out_shape
         if inside.flat:
             modules += [nn.Flatten(), nn.Linear(inside.channels, outside.channels)]

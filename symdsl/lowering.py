@@ -17,6 +17,7 @@ from symdsl import nn
 from symdsl.analysis import facts
 from symdsl.analysis.joins import joins
 from symdsl.evidence.weight_use import demand_weight_uses
+from symdsl.graph.build import chain
 from symdsl.kinds import KINDS, Site
 
 if TYPE_CHECKING:
@@ -98,8 +99,7 @@ def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network
     graph = spec if isinstance(spec, nx.DiGraph) else spec.graph()
     if seed is None:
         seed = 0 if isinstance(spec, nx.DiGraph) else spec.facts.search.seed
-    records = [graph.nodes[name]["record"] for name in nx.topological_sort(graph)]
-    return build(tuple(records), seed)
+    return build(chain(graph), seed)
 
 
 def build(nodes: tuple[facts.Node, ...], seed: int) -> nn.Network:

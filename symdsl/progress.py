@@ -113,7 +113,7 @@ class Callbacks(Callback):
 
 
 class Silent(Callback):
-    """A display that prints nothing, and remembers the run folder.
+    """An observer of one search that prints nothing, and remembers the run folder.
 
     Attributes:
         folder: where the run is kept, once it has started.
@@ -123,22 +123,13 @@ class Silent(Callback):
         """Nothing has started yet."""
         self.folder: Path | None = None
 
-    def __enter__(self) -> Self:
-        """Open the display, if there is one."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Close the display, whatever ended the search."""
-
     def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
         """Remember the run folder."""
         self.folder = folder
 
 
 class Lines(Silent):
-    """A display of one plain line per epoch, for logs."""
+    """An observer that prints one plain line per epoch, for logs."""
 
     def __init__(self, stream: TextIO, title: str = "") -> None:
         """Write to `stream`, each line after the title, if there is one."""
@@ -172,11 +163,11 @@ class Lines(Silent):
             discard_unwritable(self._stream)
 
 
-class Row(Silent):
-    """A progress bar among others, with phase, epoch, metrics and time left."""
+class Bar(Silent):
+    """A progress bar with phase, epoch, metrics and time left."""
 
     def __init__(self, display: Progress, title: str = "") -> None:
-        """Add a bar to a display of `bars`, with the title, if there is one, before the phase."""
+        """Add a bar to a display, with the title, if there is one, before the phase."""
         super().__init__()
         self._latest: dict[str, Any] = {}
         self._lead = f"{title}: " if title else ""
@@ -204,43 +195,8 @@ class Row(Silent):
         self._progress.console.print(text, markup=False, highlight=False)
 
 
-class Bar(Row):
-    """A progress bar on a terminal, for a single search."""
-
-    def __init__(self, stream: TextIO) -> None:
-        """Draw on the terminal `stream`."""
-        super().__init__(bars(stream))
-
-    def __enter__(self) -> Self:
-        """Show the bar."""
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Leave the last state of the bar on the screen."""
-        self._progress.stop()
-
-
-def bars(stream: TextIO) -> Progress:
-    """Return a display of progress bars on a terminal."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=20),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[figures]}"),
-        TimeRemainingColumn(),
-        console=Console(file=stream),
-        speed_estimate_period=600,  # long, since only every few epochs have an evidence step
-    )
-
-
 class Observers:
-    """The base of displays of several searches; it prints nothing.
+    """The base of displays of one or several searches; it prints nothing.
 
     Attributes:
         folder: where the runs are kept, once they have started.
@@ -263,8 +219,8 @@ class Observers:
         """Called when the searches start, or continue."""
         self.folder = folder
 
-    def of(self, title: str) -> Silent:
-        """Return the observer of one search."""
+    def of(self, title: str = "") -> Silent:
+        """Return the observer of one search; the title tells it from others."""
         return Silent()
 
     def on_note(self, text: str) -> None:
@@ -272,15 +228,15 @@ class Observers:
 
 
 class LinesOfAll(Observers):
-    """Prints plain lines of several searches, each with its title."""
+    """Prints plain lines."""
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""
         super().__init__()
         self._stream = stream
 
-    def of(self, title: str) -> Silent:
-        """Return an observer whose lines begin with the title."""
+    def of(self, title: str = "") -> Silent:
+        """Return an observer whose lines begin with the title, if there is one."""
         return Lines(self._stream, title)
 
     def on_note(self, text: str) -> None:
@@ -289,12 +245,23 @@ class LinesOfAll(Observers):
 
 
 class BarsOfAll(Observers):
-    """Shows a progress bar for each of several searches on one terminal."""
+    """Shows a progress bar for each search on a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         """Draw on the terminal `stream`."""
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
         super().__init__()
-        self._display = bars(stream)
+        self._display = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=20),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(),
+            console=Console(file=stream),
+            speed_estimate_period=600,  # long, since only every few epochs have an evidence step
+        )
 
     def __enter__(self) -> Self:
         """Show the display."""
@@ -307,9 +274,9 @@ class BarsOfAll(Observers):
         """Leave the last state of all bars on the screen."""
         self._display.stop()
 
-    def of(self, title: str) -> Silent:
-        """Return a progress bar with the title."""
-        return Row(self._display, title)
+    def of(self, title: str = "") -> Silent:
+        """Return a progress bar with the title, if there is one."""
+        return Bar(self._display, title)
 
     def on_note(self, text: str) -> None:
         """Print a line above the bars."""
@@ -322,16 +289,8 @@ def figures(metrics: Metrics) -> str:
     return "  ".join(f"{title} {value:.4f}" for title, value in present if value is not None)
 
 
-def observer(quiet: bool, stream: TextIO | None = None) -> Silent:
-    """Return the display that suits standard error, or `stream`: a bar, plain lines, or nothing."""
-    stream = sys.stderr if stream is None else stream
-    if quiet:
-        return Silent()
-    return Bar(stream) if stream.isatty() else Lines(stream)
-
-
 def observers(quiet: bool, stream: TextIO | None = None) -> Observers:
-    """Return the display of several searches that suits standard error, or `stream`."""
+    """Return the display that suits standard error, or `stream`: bars, plain lines, or nothing."""
     stream = sys.stderr if stream is None else stream
     if quiet:
         return Observers()

@@ -21,7 +21,6 @@ from click.testing import CliRunner
 import symdsl
 from processes import call, output_of, started
 from symdsl import runner, spec
-from symdsl.analysis.facts import Layer
 from symdsl.cli import main
 from symdsl.diagnostics import RunError
 from symdsl.language.imports import LARGEST
@@ -512,7 +511,7 @@ def test_a_search_fills_its_folder_and_shows_the_result(tiny: Path, command: str
 
 def candidates(path: Path) -> dict[str, list[str]]:
     """Names of the candidates of each layer of a spec."""
-    layers = (node for node in spec.load(path).facts.network.nodes if isinstance(node, Layer))
+    layers = spec.load(path).facts.network.layers
     return {layer.name: [candidate.name for candidate in layer.candidates] for layer in layers}
 
 

@@ -11,7 +11,7 @@ import torch
 
 from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
-from symdsl.analysis.facts import Candidate, Layer, ParameterTensor
+from symdsl.analysis.facts import Candidate, ParameterTensor
 from symdsl.kinds import KINDS
 from symdsl.spec import Spec, parse
 
@@ -100,7 +100,7 @@ def every(candidates: str) -> Spec:
 
 
 def recorded(spec: Spec) -> dict[str, ParameterTensor]:
-    layers = [node for node in spec.facts.network.nodes if isinstance(node, Layer)]
+    layers = list(spec.facts.network.layers)
     found = [(layer.name, one.name, tensor) for layer in layers for one in layer.candidates for tensor in one.tensors]
     return {f"{layer}.{one}.{tensor.name}": tensor for layer, one, tensor in found}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from symdsl import progress
-from symdsl.progress import Bar, Callbacks, Lines, Metrics, Silent, figures, observer, observers
+from symdsl.progress import BarsOfAll, Callbacks, Lines, Metrics, Silent, figures, observers
 
 FOLDER = Path("runs/demo")
 FIRST = {"epoch": 1, "loss": 2.5, "nll": 2.25, "accuracy": 0.25, "lr": 0.005, "wall_s": 1.5}
@@ -20,17 +20,22 @@ class Terminal(io.StringIO):
 
 
 def watch(watcher: Silent, resumed_from: int = 0) -> None:
-    with watcher:
-        watcher.on_start(FOLDER, 2, resumed_from)
-        watcher.on_epoch(FIRST)
-        watcher.on_note("path [l1.F-FC] is pruned")
-        watcher.on_epoch(SECOND)
-        watcher.on_finish({"epochs": 2})
+    watcher.on_start(FOLDER, 2, resumed_from)
+    watcher.on_epoch(FIRST)
+    watcher.on_note("path [l1.F-FC] is pruned")
+    watcher.on_epoch(SECOND)
+    watcher.on_finish({"epochs": 2})
+
+
+def watch_one(stream: io.StringIO, quiet: bool = False) -> Silent:
+    with observers(quiet, stream) as display:
+        watch(watcher := display.of())
+    return watcher
 
 
 def test_a_log_gets_one_plain_line_per_epoch() -> None:
     stream = io.StringIO()
-    watch(observer(quiet=False, stream=stream))
+    watch_one(stream)
     assert stream.getvalue().splitlines() == [
         "run folder runs/demo",
         "epoch 1/2  loss 2.5000  accuracy 0.2500  1.5 s",
@@ -49,7 +54,7 @@ def test_a_terminal_gets_a_bar_with_phase_figures_and_time(monkeypatch: pytest.M
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "150")
     stream = Terminal()
-    watch(observer(quiet=False, stream=stream))
+    watch_one(stream)
     shown = stream.getvalue()
     assert "run folder runs/demo" in shown
     assert "path [l1.F-FC] is pruned" in shown
@@ -67,15 +72,14 @@ def test_a_terminal_gets_a_bar_with_phase_figures_and_time(monkeypatch: pytest.M
 
 def test_quiet_says_nothing_and_remembers_the_folder() -> None:
     stream = Terminal()
-    watcher = observer(quiet=True, stream=stream)
-    watch(watcher)
+    watcher = watch_one(stream, quiet=True)
     assert stream.getvalue() == ""
     assert watcher.folder == FOLDER
 
 
-def interrupted(watcher: Silent) -> None:
-    with watcher:
-        watcher.on_start(FOLDER, 2, 0)
+def interrupted(stream: io.StringIO) -> None:
+    with observers(quiet=False, stream=stream) as display:
+        display.of().on_start(FOLDER, 2, 0)
         raise KeyboardInterrupt("stopped")
 
 
@@ -83,7 +87,7 @@ def test_the_bar_gives_the_terminal_back_when_a_search_fails(monkeypatch: pytest
     monkeypatch.setenv("TERM", "xterm")
     stream = Terminal()
     with pytest.raises(KeyboardInterrupt, match="stopped"):
-        interrupted(Bar(stream))
+        interrupted(stream)
     assert stream.getvalue().rfind("\x1b[?25h") > stream.getvalue().rfind("\x1b[?25l")
 
 
@@ -96,11 +100,10 @@ def test_a_regression_shows_what_it_explains() -> None:
 
 
 def load(watcher: Silent) -> None:
-    with watcher:
-        watcher.on_loading("reading images", 10, 4000)
-        watcher.on_loading("reading images", 4000, 4000)
-        watcher.on_loading("standardize", 0, 0)
-        watcher.on_start(FOLDER, 2, 0)
+    watcher.on_loading("reading images", 10, 4000)
+    watcher.on_loading("reading images", 4000, 4000)
+    watcher.on_loading("standardize", 0, 0)
+    watcher.on_start(FOLDER, 2, 0)
 
 
 def test_a_log_says_how_far_the_data_are_every_few_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,11 +124,13 @@ def test_a_bar_goes_over_the_data_before_it_goes_over_the_epochs(monkeypatch: py
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "150")
     stream = Terminal()
-    bar = Bar(stream)
-    with bar:
+    display = BarsOfAll(stream)
+    bar = display.of()
+    with display:
         bar.on_loading("reading images", 4000, 4000)
     assert re.search(r"reading images.*4000/4000", stream.getvalue())
-    load(bar)
+    with display:
+        load(bar)
     assert re.search(r"training[^\n]*m0/2", stream.getvalue())
 
 

@@ -443,7 +443,6 @@ def test_begin_tells_how_to_repeat_the_run(run):
         "command": ["symdsl", "search"],
         "dataset": "abc",
         "weights_from": None,
-        "preprocessing": None,
         "started": "2026-03-04T05:06:07Z",
         "updated": "2026-03-04T05:06:07Z",
     }

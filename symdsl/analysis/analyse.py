@@ -16,7 +16,7 @@ from symdsl.analysis.checks import (
     check_search,
     check_twins,
 )
-from symdsl.analysis.dataset import DataFacts, analyse_data
+from symdsl.analysis.dataset import analyse_data
 from symdsl.analysis.drafts import CandidateDraft, Draft, LayerDraft, Walk
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Candidate, Data, Facts, Layer, Network, Node, ParameterTensor, Search
@@ -68,20 +68,30 @@ def analyse(
     spans = {setting.name.text: setting.span for setting in definitions.search}
     check_search(search, spans, definitions.network.name.span, collector)
     check_bound(search, network, spans, collector)
-    check_invariance(search, data.data, spans, collector)
+    check_invariance(search, data, spans, collector)
     if collector.failed:
         return None
     check_lets(scope, program.span.source, used)
-    return Facts(name or found.title, data.data, network, search)
+    return Facts(name or found.title, data, network, search)
 
 
 @attrs.frozen
-class _Examined:
-    """The findings of the passes, before anything is checked across them."""
+class Findings:
+    """The findings of the passes in a program that may contain errors, before anything is checked across them.
+
+    Attributes:
+        definitions: the statements, sorted.
+        scope: what names stand for outside of networks.
+        data: the facts about the data, unless something is wrong with them.
+        walked: the items of the network whose shapes are known.
+        title: the name of the network, empty without one.
+        rules: of priors.
+        search: the settings, unless one is wrong.
+    """
 
     definitions: Definitions
     scope: Scope
-    data: DataFacts | None
+    data: Data | None
     walked: Walk
     title: str
     rules: Rules
@@ -92,7 +102,7 @@ class _Examined:
         return tuple(_finished(draft, self.rules) for draft in self.walked.drafts)
 
 
-def _examine(program: ast.Program, collector: Collector, spent: Counter[str]) -> _Examined:
+def _examine(program: ast.Program, collector: Collector, spent: Counter[str]) -> Findings:
     """Take the passes in order: names, `let`s, data, shapes, priors, search."""
     definitions, scope, dataset = _begun(program, collector, spent)
     data = dataset.facts()
@@ -101,7 +111,7 @@ def _examine(program: ast.Program, collector: Collector, spent: Counter[str]) ->
     check_templates(_idle(definitions, blocks), blocks, scope)
     rules = read_rules(definitions.priors, scope)
     search = analyse_search(definitions.search, program.span, scope)
-    return _Examined(definitions, scope, data, walked, title, rules, search)
+    return Findings(definitions, scope, data, walked, title, rules, search)
 
 
 def _begun(program: ast.Program, collector: Collector, spent: Counter[str]) -> tuple[Definitions, Scope, _Dataset]:
@@ -128,9 +138,9 @@ class _Dataset:
     scope: Scope | None = None
     _asked: bool = False
     _open: bool = False
-    _facts: DataFacts | None = None
+    _facts: Data | None = None
 
-    def facts(self) -> DataFacts | None:
+    def facts(self) -> Data | None:
         """The facts, unless something is wrong with them."""
         if self.definitions.data is None or self.scope is None:
             return None
@@ -145,19 +155,18 @@ class _Dataset:
     def classes(self) -> Located | None:
         """Classes, or target columns."""
         found = self.facts()
-        return Located(found.data.classes, found.data.source.span) if found else None
+        return Located(found.classes, found.source.span) if found else None
 
     def channels(self) -> Located | None:
         """Channels of an example."""
         found = self.facts()
-        return Located(found.data.channels, found.data.source.span) if found else None
+        return Located(found.channels, found.source.span) if found else None
 
 
-def _network(definitions: Definitions, blocks: Blocks, scope: Scope, found: DataFacts | None) -> tuple[Walk, str]:
+def _network(definitions: Definitions, blocks: Blocks, scope: Scope, data: Data | None) -> tuple[Walk, str]:
     node = definitions.network
     if node is None:
         return Walk(), ""
-    data = found.data if found else None
     if isinstance(node, ast.Network):
         return walk(node, blocks, scope, data), node.name.text
     template = definitions.templates.get(node.template.name.text)
@@ -220,27 +229,9 @@ def _candidate(
 
 def data_facts(program: ast.Program, collector: Collector) -> Data | None:
     """Return the facts about the data alone, or nothing if they have an error, which is reported."""
-    _, _, dataset = _begun(program, collector, Counter())
-    found = dataset.facts()
-    return None if found is None else found.data
-
-
-@attrs.frozen
-class Findings:
-    """The facts about a program that may contain errors, as far as they can be determined.
-
-    Attributes:
-        nodes: the items of its network whose shapes are known.
-        scope: what names stand for outside of networks.
-        data: the facts about the data, unless something is wrong with them.
-    """
-
-    nodes: tuple[Node, ...]
-    scope: Scope
-    data: DataFacts | None
+    return _begun(program, collector, Counter())[2].facts()
 
 
 def explore(program: ast.Program) -> Findings:
     """Return whatever can be determined about a program that may contain errors; `analyse` reports them."""
-    found = _examine(program, Collector(), Counter())
-    return Findings(found.nodes(), found.scope, found.data)
+    return _examine(program, Collector(), Counter())

@@ -17,7 +17,6 @@ from symdsl.language import ast
 _MOST_PARAMETERS = 10**10
 _MOST_CURVATURE_BYTES = 8 * 2**30
 _LEAST_KERNEL = 3
-_BYTES = 4
 _LAPLACE_ONLY = ("start", "examples", "prior_optimizer")
 """Keys of `search` that say how the Laplace evidence is climbed."""
 _DIVISOR = re.compile(r"//\s*(?:[0-9]+|([A-Za-z_][A-Za-z0-9_]*))\s*")
@@ -55,7 +54,7 @@ def check_twins(layers: Sequence[LayerDraft], collector: Collector) -> None:
 
 def check_network(network: Network, place: Span, collector: Collector) -> None:
     """Report a network that is too large; warn of broken groups and of curvature that would not fit in memory."""
-    layers = [node for node in network.nodes if isinstance(node, Layer)]
+    layers = network.layers
     parameters = sum(layer.parameters for layer in layers)
     if parameters > _MOST_PARAMETERS:
         largest = max(layers, key=lambda layer: layer.parameters)
@@ -105,8 +104,7 @@ def _check_kernels(node: Node, collector: Collector) -> None:
     """Warn of kernels that reach round the map; 3 on a side of 2 is the least that reaches a neighbour at all."""
     if not isinstance(node, Layer):
         return
-    height, width = node.in_shape.height, node.in_shape.width
-    side = width if node.in_shape.is_line else min(height, width)
+    height, width, side = node.in_shape.height, node.in_shape.width, node.in_shape.shortest_side
     largest = side - 1 + side % 2
     for candidate in node.candidates:
         kernel = dict(candidate.arguments).get(K.name) if K in KINDS[candidate.kind].signature.parameters else None
@@ -125,22 +123,17 @@ def _check_kernels(node: Node, collector: Collector) -> None:
 def _check_memory(node: Node, collector: Collector) -> None:
     if not isinstance(node, Layer):
         return
-    tensors = [tensor for candidate in node.candidates for tensor in candidate.tensors]
-    size = _BYTES * sum(_entries(tensor.left) + _entries(tensor.right) for tensor in tensors)
+    size = sum(one.curvature_bytes for one in node.candidates)
     if size > _MOST_CURVATURE_BYTES:
         message = f"the curvature factors of `{node.name}` take up to {size / 2**30:,.1f} GiB"
         collector.report("W105", node.span, message, help="`F-FC` or a smaller map needs far less")
-
-
-def _entries(factor: FactorSize) -> int:
-    return factor.blocks * factor.side**2
 
 
 def check_bound(search: Search, network: Network, spans: Mapping[str, Span], collector: Collector) -> None:
     """Report what `objective = elbo` cannot learn, and warn of settings that it has no use for."""
     if search.objective.name != "elbo":
         return
-    layers = [node for node in network.nodes if isinstance(node, Layer)]
+    layers = network.layers
     for layer in layers:
         if len(layer.candidates) > 1:
             message = f"`objective = elbo` weighs the last layer alone, and cannot choose a candidate of `{layer.name}`"

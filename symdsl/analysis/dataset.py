@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import cast
 
-import attrs
-
 from symdsl.analysis.expressions import given
 from symdsl.analysis.facts import Data, Step
 from symdsl.analysis.names import Scope, unknown
@@ -15,19 +13,6 @@ from symdsl.analysis.types import bind
 from symdsl.catalog.data import SOURCES, TRANSFORMS, Arguments, BadDataError, MisfitError, Outline
 from symdsl.catalog.signatures import Choice, Parameter, Quoted, Signature, Value
 from symdsl.language import ast
-
-
-@attrs.frozen
-class DataFacts:
-    """The facts about the data, and how many examples there are.
-
-    Attributes:
-        data: as the graph and the torch side read it.
-        outline: after all transforms.
-    """
-
-    data: Data
-    outline: Outline
 
 
 def _arrays(arguments: Arguments) -> Outline:
@@ -49,7 +34,7 @@ _SOURCE_SIGNATURES = {name: source.signature for name, source in SOURCES.items()
 _TRANSFORM_SIGNATURES = {name: transform.signature for name, transform in TRANSFORMS.items()}
 
 
-def analyse_data(node: ast.Data, scope: Scope) -> DataFacts | None:
+def analyse_data(node: ast.Data, scope: Scope) -> Data | None:
     """Return the facts that the data statement states, or nothing if a step is wrong, which is reported."""
     source = _step(node.steps[0], _SOURCE_SIGNATURES, "data source", scope)
     transforms = [_step(step, _TRANSFORM_SIGNATURES, "transform", scope) for step in node.steps[1:]]
@@ -64,8 +49,7 @@ def analyse_data(node: ast.Data, scope: Scope) -> DataFacts | None:
     known = tuple(step for step in transforms if step is not None)
     if source is None or outline is None or len(known) < len(transforms):
         return None
-    data = Data(source, known, outline.channels, outline.height, outline.width, outline.classes, outline.task)
-    return DataFacts(data, outline)
+    return Data(source, known, outline.channels, outline.height, outline.width, outline.classes, outline.task)
 
 
 def _step(node: ast.Call, table: Mapping[str, Signature], what: str, scope: Scope) -> Step | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import attrs
@@ -10,6 +11,8 @@ from symdsl.catalog.shapes import FactorSize as FactorSize
 from symdsl.catalog.shapes import Shape as Shape
 from symdsl.catalog.shapes import Value as Value
 from symdsl.diagnostics import Span
+
+FLOAT32_BYTES = 4
 
 Arguments = tuple[tuple[str, Value], ...]
 
@@ -50,10 +53,12 @@ class ParameterTensor:
     @property
     def parameters(self) -> int:
         """The number of entries."""
-        total = 1
-        for side in self.shape:
-            total *= side
-        return total
+        return math.prod(self.shape)
+
+    @property
+    def curvature_bytes(self) -> int:
+        """The bytes of both Kronecker factors, in float32."""
+        return sum(FLOAT32_BYTES * factor.side**2 * factor.blocks for factor in (self.left, self.right))
 
 
 @attrs.frozen
@@ -84,6 +89,11 @@ class Candidate:
     def parameters(self) -> int:
         """The number of parameters."""
         return sum(tensor.parameters for tensor in self.tensors)
+
+    @property
+    def curvature_bytes(self) -> int:
+        """The bytes of the Kronecker factors of all tensors, in float32."""
+        return sum(tensor.curvature_bytes for tensor in self.tensors)
 
     def argument(self, name: str) -> Value:
         """Return the value of an argument of the kind; `KeyError` if the kind has no such argument."""
@@ -219,6 +229,11 @@ class Network:
 
     name: str
     nodes: tuple[Node, ...]
+
+    @property
+    def layers(self) -> tuple[Layer, ...]:
+        """The layers, first to last."""
+        return tuple(node for node in self.nodes if isinstance(node, Layer))
 
 
 @attrs.frozen

@@ -64,7 +64,7 @@ def pruned_program(
 
 def _check_names(facts: Facts, left: Iterable[Node], keep: Mapping[str, set[str]]) -> None:
     stays = {node.name for node in left}
-    layers = {node.name: node for node in facts.network.nodes if isinstance(node, Layer)}
+    layers = {layer.name: layer for layer in facts.network.layers}
     for name, candidates in keep.items():
         if name not in layers:
             raise ValueError(f"`keep` names `{name}`, but the network has no such layer")

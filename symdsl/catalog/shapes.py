@@ -57,6 +57,11 @@ class Shape:
         """Whether the map is one row of several columns."""
         return self.height == 1 and self.width > 1
 
+    @property
+    def shortest_side(self) -> int:
+        """The lesser of rows and columns; on a line, its length."""
+        return self.width if self.is_line else min(self.height, self.width)
+
     def sides(self, size: int) -> tuple[int, int]:
         """Return rows and columns of a kernel or stride of this size; on a line it extends along the line only."""
         return (1 if self.is_line else size), size

@@ -19,7 +19,7 @@ from symdsl.cli.options import PATH, SEED, device_option, json_option, seed_numb
 from symdsl.cli.runs import run_view
 from symdsl.cli.terminal import FAILED, INTERRUPTED, deliver, fail, is_first_rank, refuse_ranks, say_why
 from symdsl.diagnostics import RunError
-from symdsl.progress import Callback, Observers, Silent, observer, observers
+from symdsl.progress import Callback, Observers, Silent, observers
 
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
@@ -177,8 +177,8 @@ def _search(command: str, request: _Request) -> None:
     loggers = request.loggers()
     with (
         ending_gently(),
-        observer(request.quiet or not is_first_rank()) as watcher,
-        _telling_the_way_on(watcher, command, request),
+        observers(request.quiet or not is_first_rank()) as display,
+        _telling_the_way_on(watcher := display.of(), command, request),
         ranks.joined(request.device) as device,
     ):
         result = runner.search(

@@ -84,10 +84,9 @@ def data(
 
 def _check_brought(spec: Spec) -> None:
     """Names what the kinds of installed packages lack; the built-in ones lack nothing, and are not waited for."""
-    from symdsl.analysis.facts import Layer
     from symdsl.kinds import KINDS
 
-    layers = [node for node in spec.facts.network.nodes if isinstance(node, Layer)]
+    layers = spec.facts.network.layers
     if any(one.kind not in KINDS.built_in for layer in layers for one in layer.candidates):
         from symdsl.lowering import check_brought
 

@@ -47,7 +47,7 @@ class Statistics:
 class Preprocessing:
     """Statistics of the `standardize` steps on the training data, and the names of the classes.
 
-    `run.json` keeps it as `preprocessing`.
+    The header of `model.safetensors` keeps it as `preprocessing`.
 
     Attributes:
         standardize: statistics of the images by channel; `None` without such a step.
@@ -60,21 +60,14 @@ class Preprocessing:
     classes: tuple[str, ...] | None = None
 
     @classmethod
-    def read(cls, record: Mapping[str, Any] | None) -> Preprocessing:
-        """Return the preprocessing that `record` described; empty for runs of older versions.
+    def read(cls, record: Mapping[str, Any]) -> Preprocessing:
+        """Return the preprocessing that `record` described.
 
         Raises:
-            RunError: it is something else.
+            KeyError, TypeError or ValueError: it is something else.
         """
-        if record is None:
-            return cls()
-        try:
-            images, targets = (record[key] and Statistics(**record[key]) for key in ("standardize", "targets"))
-            return cls(images, targets, None if record["classes"] is None else tuple(record["classes"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise RunError(
-                "`preprocessing` in run.json is damaged: restore the file, or run the search again"
-            ) from error
+        images, targets = (record[key] and Statistics(**record[key]) for key in ("standardize", "targets"))
+        return cls(images, targets, None if record["classes"] is None else tuple(record["classes"]))
 
     def restored_targets(self, values: Tensor) -> Tensor:
         """Return targets, or predictions of them, in the units of the data, whether they were standardized or not."""

@@ -225,7 +225,7 @@ def _builtin(asked: _Asked) -> str:
     if asked.word not in BUILTINS:
         return ""
     found = asked.reading.findings
-    data = None if found is None or found.data is None else found.data.data
+    data = None if found is None else found.data
     value = "" if data is None else f"`{asked.word}` is {getattr(data, str(asked.word))}. "
     return value + BUILTINS[str(asked.word)]
 

@@ -82,10 +82,10 @@ class Reading:
         """The facts about the spec, as far as they can be determined."""
         return None if self.program is None else explore(self.program)
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """The items of its network whose shapes are known."""
-        return () if self.findings is None else self.findings.nodes
+        return () if self.findings is None else self.findings.nodes()
 
     @property
     def layers(self) -> list[Layer]:

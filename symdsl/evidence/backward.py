@@ -23,9 +23,8 @@ class LogDet:
     """The log determinant of a Gauss-Newton matrix H and its slopes, at one set of prior precisions and one noise.
 
     Attributes:
-        value: `log det(H / noise + delta)`, in nats.
-        effective: the effective number of parameters of each tensor, which is the slope of `value` in its
-            `-log delta` plus its number of parameters.
+        value: `log det(I + H / (noise delta))`, in nats: that of the posterior's precision less that of the prior's.
+        effective: the effective number of parameters of each tensor, the slope of `value` in its `-log delta`.
     """
 
     value: float
@@ -47,7 +46,7 @@ class GGN(ABC):
 
     @abstractmethod
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
-        """Return `log det(H / noise + delta)` and its slopes; decompositions are made at the first call and kept.
+        """Return `log det(I + H / (noise delta))` and its slopes; decompositions are made at the first call and kept.
 
         Of an `ExtrapolatedSketch` that is saturated, effective numbers are larger than the slopes.
 

@@ -42,7 +42,7 @@ class ExtrapolatedSketch(GGN):
         return self.sketch.sizes
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
-        """Return the sketch's `log det(H / noise + delta)`, and the effective numbers, extrapolated."""
+        """Return the sketch's `log det(I + H / (noise delta))`, and the effective numbers, extrapolated."""
         found = self.sketch.at(precisions, noise)
         if self.sketch.counts_well(found):
             return found

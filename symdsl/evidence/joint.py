@@ -171,7 +171,7 @@ class JointSketch(GGN):
         return gram(part.double().mT)
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
-        """Return `log det(H / noise + delta)` and its slopes; the effective numbers are iterated to a thousandth."""
+        """Return `log det(I + H / (noise delta))` and its slopes; effective numbers are iterated to a thousandth."""
         sketch = _Dimensions.of(self, self._grams)
         stated = self._grams.new_tensor([precisions[key] * noise for key in self.parts])
         found = torch.zeros_like(stated)
@@ -183,7 +183,6 @@ class JointSketch(GGN):
             if sketch.whole or float((found - gamma).abs().max()) <= _TOLERANCE * float(found.max()):
                 break
         value = 2 * float(factor.diagonal().log().sum()) + sketch.log_det_correction(gamma)
-        value += math.fsum(size * math.log(precisions[key]) for key, size in self.numbers.items())
         return LogDet(value, dict(zip(self.parts, found.tolist(), strict=True)))
 
     def counts_well(self, found: LogDet) -> bool:

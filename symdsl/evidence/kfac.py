@@ -148,14 +148,13 @@ class KroneckerFactors(GGN):
         return {key: block.size for key, block in self.blocks.items()}
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
-        """Return `sum_l log(l / noise + delta)` and its slopes, l the products of eigenvalues of both factors.
+        """Return `sum_l log(1 + l / (noise delta))` and its slopes, l the products of eigenvalues of both factors.
 
         The effective number is `sum_l l / (l + noise delta)` (MacKay 1992).
         """
         value, effective = [], {}
         for key, (left, right) in self._spectra.items():
             found = [_log_det(part, precisions[key] * noise) for part in _products(left, right)]
-            value.append(self.blocks[key].size * math.log(precisions[key]))
             value += [part for part, _ in found]
             effective[key] = math.fsum(part for _, part in found)
         return LogDet(math.fsum(value), effective)

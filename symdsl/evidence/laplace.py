@@ -69,7 +69,7 @@ class Laplace:
     def log_evidence(self, precisions: Mapping[str, float] | None = None) -> float:
         """Return the Laplace approximation of log p(D | delta), in nats, summed over examples.
 
-        It is log p(D | theta) + 1/2 [sum_k (P_k log d_k - d_k ||theta_k||^2) - log det(H / noise + D)].
+        It is log p(D | theta) - 1/2 [sum_k d_k ||theta_k||^2 + log det(I + H / (noise D))].
 
         Args:
             precisions: to use instead of `self.precisions`; one per tensor.
@@ -78,13 +78,11 @@ class Laplace:
             ValueError: `precisions` has other keys than `self.precisions`, or one that is not positive.
         """
         at = self if precisions is None else self.with_precisions(precisions)
-        sizes = at.ggn.sizes
-        log_prior = math.fsum(sizes[key] * math.log(precision) for key, precision in at.precisions.items())
-        return at.log_likelihood() + 0.5 * (log_prior - math.fsum(at.penalties().values()) - at.log_det.value)
+        return at.log_likelihood() - 0.5 * (math.fsum(at.penalties().values()) + at.log_det.value)
 
     @cached_property
     def log_det(self) -> LogDet:
-        """The log determinant of H / noise + D, and the effective numbers of parameters, at these precisions."""
+        """The log determinant of I + H / (noise D), and the effective numbers of parameters, at these precisions."""
         return self.ggn.at(self.precisions, self.noise)
 
     def effective_parameters(self) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from symdsl.graph.build import build, chain
 from symdsl.graph.cost import (
     Memory,
-    candidate_curvature_bytes,
     layer_curvature_bytes,
     memory,
     multiply_adds,
@@ -17,7 +16,6 @@ __all__ = [
     "Memory",
     "Symmetry",
     "build",
-    "candidate_curvature_bytes",
     "chain",
     "content_hash",
     "from_json",

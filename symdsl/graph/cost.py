@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING
 import attrs
 
 from symdsl.analysis.averages import copies
-from symdsl.analysis.facts import Candidate, FactorSize, Join, Layer, Node, ParameterTensor
+from symdsl.analysis.facts import FLOAT32_BYTES, Candidate, FactorSize, Join, Layer, Node, ParameterTensor
 from symdsl.graph.build import chain, layers
 
 if TYPE_CHECKING:
     import networkx as nx
-
-FLOAT32_BYTES = 4
 
 EVIDENCE_SHARE = 0.1
 """Time of evidence steps relative to that of training steps, unless a spec says how often they come."""
@@ -65,19 +63,9 @@ def biases(layer: Layer) -> tuple[ParameterTensor, ...]:
     return (ParameterTensor("bias", (channels,), FactorSize(channels, 1), FactorSize(1, 1), layer.bias),)
 
 
-def tensor_curvature_bytes(tensor: ParameterTensor) -> int:
-    """Return the bytes of both Kronecker factors of one tensor."""
-    return sum(FLOAT32_BYTES * factor.side**2 * factor.blocks for factor in (tensor.left, tensor.right))
-
-
-def candidate_curvature_bytes(candidate: Candidate) -> int:
-    """Return the bytes of the Kronecker factors of all tensors of one candidate."""
-    return sum(map(tensor_curvature_bytes, candidate.tensors))
-
-
 def layer_curvature_bytes(layer: Layer) -> int:
     """Return the bytes of the Kronecker factors of a layer, bias included."""
-    return sum(map(candidate_curvature_bytes, layer.candidates)) + sum(map(tensor_curvature_bytes, biases(layer)))
+    return sum(one.curvature_bytes for one in layer.candidates) + sum(one.curvature_bytes for one in biases(layer))
 
 
 def evidence_interval(nodes: Iterable[Node], curvature: str, examples: int, batch: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -47,11 +47,10 @@ _RECORDS: dict[str, type] = {
 
 def to_json(graph: nx.DiGraph[str], spans: bool = True) -> dict[str, Any]:
     """Return a graph as values that JSON can hold; `from_json` inverts it, except for source spans."""
-    keep = _everything if spans else _is_content
     return {
         "schema": SCHEMA,
-        "graph": {key: _encode(value, keep) for key, value in graph.graph.items()},
-        "nodes": [_encode(node, keep) for node in chain(graph)],
+        "graph": {key: _encode(value, spans) for key, value in graph.graph.items()},
+        "nodes": [_encode(node, spans) for node in chain(graph)],
         "edges": [list(edge) for edge in graph.edges],
     }
 
@@ -85,29 +84,20 @@ def content_hash(graph: nx.DiGraph[str]) -> str:
     """
     content = {
         "task": graph.graph["task"],
-        "nodes": [_encode(node, keep=_is_content) for node in chain(graph)],
+        "nodes": [_encode(node, spans=False) for node in chain(graph)],
         "edges": sorted(map(list, graph.edges)),
     }
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _everything(value: object) -> bool:
-    return True
-
-
-def _is_content(value: object) -> bool:
-    return not isinstance(value, Span)
-
-
-def _encode(value: Any, keep: Callable[[object], bool] = _everything) -> Any:
+def _encode(value: Any, spans: bool = True) -> Any:
     if attrs.has(type(value)):
         fields = {field.name: getattr(value, field.name) for field in attrs.fields(type(value))}
-        return {"record": type(value).__name__} | {
-            name: _encode(item, keep) for name, item in fields.items() if keep(item)
-        }
+        kept = {name: _encode(item, spans) for name, item in fields.items() if spans or not isinstance(item, Span)}
+        return {"record": type(value).__name__} | kept
     if isinstance(value, tuple):
-        return [_encode(item, keep) for item in value]
+        return [_encode(item, spans) for item in value]
     return value
 
 

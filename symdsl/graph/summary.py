@@ -82,7 +82,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
         "bias": {
             "parameters": sum(bias.parameters for bias in biases),
             "factors": [_factors(bias) for bias in biases],
-            "curvature_bytes": sum(map(cost.tensor_curvature_bytes, biases)),
+            "curvature_bytes": sum(one.curvature_bytes for one in biases),
         },
         "curvature_bytes": cost.layer_curvature_bytes(layer),
     }
@@ -96,7 +96,7 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
         "multiply_adds": candidate.multiply_adds,
         "equivariant_to": list(candidate.preserves),
         "factors": [_factors(tensor) for tensor in candidate.tensors],
-        "curvature_bytes": cost.candidate_curvature_bytes(candidate),
+        "curvature_bytes": candidate.curvature_bytes,
     }
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from symdsl.analysis.averages import averages, insensitive_to, range_words
 from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node
 from symdsl.analysis.joins import joins
-from symdsl.graph import candidate_curvature_bytes, memory, multiply_adds, parameters, strict_symmetry
+from symdsl.graph import memory, multiply_adds, parameters, strict_symmetry
 from symdsl.graph.build import chain, layers
-from symdsl.graph.cost import EVIDENCE_SHARE, biases, evidence_interval, tensor_curvature_bytes
+from symdsl.graph.cost import EVIDENCE_SHARE, biases, evidence_interval
 from symdsl.render.cells import Cells, add_section, new_table, number_text, percent_text, with_lines
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _compiled(layer: Layer) -> Iterator[Cells]:
     for number, candidate in enumerate(layer.candidates):
         yield (layer.name, shape if number == 0 else "", *_candidate(candidate))
     for bias in biases(layer):
-        factors, size = _factor(bias.left), size_text(tensor_curvature_bytes(bias))
+        factors, size = _factor(bias.left), size_text(bias.curvature_bytes)
         yield (layer.name, "", "bias", f"{bias.parameters:,}", "everything", factors, size, "")
 
 
@@ -91,7 +91,7 @@ def _candidate(candidate: Candidate) -> Cells:
         ", ".join(candidate.preserves) or "nothing",
         ", ".join(f"{_factor(tensor.left)} ⊗ {_factor(tensor.right)}" for tensor in candidate.tensors)
         or "none: fixed weights",
-        size_text(candidate_curvature_bytes(candidate)),
+        size_text(candidate.curvature_bytes),
         f"{candidate.multiply_adds:,}",
     )
 

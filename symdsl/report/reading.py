@@ -11,6 +11,7 @@ import attrs
 from symdsl.analysis.facts import Layer
 from symdsl.diagnostics import RunError
 from symdsl.runs import RunFolder, SeedsFolder, SweepFolder
+from symdsl.runs.folder import SPEC
 from symdsl.runs.predictions import Predictions
 from symdsl.runs.predictions import read as read_predictions
 
@@ -87,7 +88,7 @@ def _read(run: RunFolder) -> Run:
         result=run.read_result() if finished else None,
         records=run.read_metrics(),
         layers=tuple(layers(run.read_graph())),
-        spec=run.read_text("spec.sym"),
+        spec=run.read_text(SPEC),
         picture=run.read_text("architecture.svg") if finished else None,
         predictions=read_predictions(run.path),
     )

@@ -10,12 +10,12 @@ import numpy as np
 from symdsl import data as data_room
 from symdsl import lowering
 from symdsl.auditing import Audit, audit, elements_of, saliency
-from symdsl.data import Examples, Preprocessing
+from symdsl.data import Examples
 from symdsl.diagnostics import RunError
 from symdsl.nn import Network, outputs_of
 from symdsl.render.audit import audit_svg
 from symdsl.runner.device import resolve_device
-from symdsl.runner.evaluate import learned_network
+from symdsl.runner.loading import load_run
 from symdsl.runs import RunFolder
 from symdsl.spec import load
 
@@ -47,27 +47,23 @@ def audit_spec_or_run(path: Path, group: str, device: str = "auto") -> Audited:
         SpecError: the spec is wrong.
         RunError: the run is not finished, its data cannot be used, or the group does not fit the images.
     """
-    target = resolve_device(device)
-    net, test = _of_spec(path) if path.suffix == ".sym" else _of_run(path)
+    net, test = (_of_spec if path.suffix == ".sym" else _of_run)(path, device)
     try:
-        found = audit(net.to(target), test, group)
+        found = audit(net, test, group)
     except ValueError as error:
         raise RunError(f"{path}: cannot be audited: {error}") from None
     return Audited(found, _picture(net, test, found, path.stem))
 
 
-def _of_spec(path: Path) -> tuple[Network, Examples]:
-    spec = load(path)
-    return lowering.compile(spec), data_room.load(spec).test
+def _of_spec(path: Path, device: str) -> tuple[Network, Examples]:
+    target, spec = resolve_device(device), load(path)
+    return lowering.compile(spec).to(target), data_room.load(spec).test
 
 
-def _of_run(path: Path) -> tuple[Network, Examples]:
-    folder = RunFolder.view(path)
-    result = folder.read_result()
-    folder.refuse_damaged()
-    preprocessing = Preprocessing.read(folder.read_info().get("preprocessing"))
-    dataset = data_room.load(load(folder.path / "spec.sym"), result["seed"], preprocessing)
-    return learned_network(folder), dataset.test
+def _of_run(path: Path, device: str) -> tuple[Network, Examples]:
+    run = load_run(path, device)
+    RunFolder.view(run.folder).refuse_damaged()
+    return run.network, data_room.load(run.spec, run.result["seed"], run.model.preprocessing).test
 
 
 def _picture(net: Network, test: Examples, found: Audit, title: str) -> bytes:

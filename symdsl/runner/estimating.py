@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import attrs
 import torch
 
@@ -113,9 +111,7 @@ def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
         NumericalError: see `laplace_at`.
     """
     laplace = laplace_at(trainer, SKETCH, index, scaled=False)
-    sizes = laplace.ggn.sizes
-    prior = math.fsum(size * math.log(laplace.precisions[key]) for key, size in sizes.items())
-    bound = (laplace.log_likelihood() - 0.5 * (laplace.log_det.value - prior)) / laplace.examples
+    bound = (laplace.log_likelihood() - 0.5 * laplace.log_det.value) / laplace.examples
     return ranks.from_first(lambda: bound)
 
 

@@ -10,15 +10,15 @@ from torch import Tensor
 
 from symdsl import data as data_room
 from symdsl.analysis.facts import Data
-from symdsl.data import Dataset, Preprocessing
+from symdsl.data import Dataset
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
-from symdsl.nn import Network, outputs_of
-from symdsl.runner.device import resolve_device
+from symdsl.nn import outputs_of
+from symdsl.runner.loading import load_run
 from symdsl.runner.metrics import evaluate_outputs
-from symdsl.runner.model import read_model
+from symdsl.runner.model import Model
 from symdsl.runs import RunFolder
-from symdsl.runs.folder import WEIGHTS
+from symdsl.runs.folder import SPEC
 from symdsl.spec import load_data
 
 
@@ -45,23 +45,18 @@ def evaluate(
         RunError: the run is not finished, its files or data cannot be used, or the data are of another shape or hold
             other classes than the network has learned.
     """
-    target = resolve_device(device)
-    folder = RunFolder.view(run)
-    result = folder.read_result()
-    folder.refuse_damaged()
-    preprocessing = Preprocessing.read(folder.read_info().get("preprocessing"))
-    learned: Data = folder.read_graph().graph["data"]
-    found = load_data(folder.path / "spec.sym", dict(overrides or {}))
-    if _described(found) != _described(learned):
+    opened = load_run(run, device)
+    RunFolder.view(opened.folder).refuse_damaged()
+    model, net = opened.model, opened.network
+    found = load_data(opened.folder / SPEC, dict(overrides or {}))
+    if _described(found) != _described(model.data):
         raise RunError(
-            f"the network has learned from {_described(learned)}, but the data hold {_described(found)}: "
+            f"the network has learned from {_described(model.data)}, but the data hold {_described(found)}: "
             "override the data so that they agree"
         )
-    dataset = data_room.load(found, result["seed"], preprocessing, given=data)
-    targets = _targets(dataset, preprocessing, learned)
-    net = learned_network(folder).to(target)
-    likelihood, noise = LIKELIHOODS[learned.task], result.get("noise") or 1.0
-    return evaluate_outputs(outputs_of(net, dataset.test.x), targets.to(target), likelihood, noise, preprocessing)
+    dataset = data_room.load(found, opened.result["seed"], model.preprocessing, given=data)
+    outputs, targets = outputs_of(net, dataset.test.x), _targets(dataset, model).to(net.device)
+    return evaluate_outputs(outputs, targets, LIKELIHOODS[model.data.task], model.noise, model.preprocessing)
 
 
 def _described(data: Data) -> str:
@@ -69,25 +64,13 @@ def _described(data: Data) -> str:
     return f"images of {data.channels}x{data.height}x{data.width} with {outcomes}"
 
 
-def _targets(dataset: Dataset, preprocessing: Preprocessing, learned: Data) -> Tensor:
+def _targets(dataset: Dataset, model: Model) -> Tensor:
     """The targets of the test examples, labels as the run numbers its classes."""
-    if learned.task == "regression":
+    if model.data.task == "regression":
         return dataset.test.y
-    labels = preprocessing.renumbered(dataset.test.y, dataset.preprocessing.classes or ())
-    if int(labels.max()) >= learned.classes:
+    labels = model.preprocessing.renumbered(dataset.test.y, dataset.preprocessing.classes or ())
+    if int(labels.max()) >= model.data.classes:
         raise RunError(
-            f"the data hold the label {int(labels.max())}, but the run has learned {learned.classes} classes"
+            f"the data hold the label {int(labels.max())}, but the run has learned {model.data.classes} classes"
         )
     return labels
-
-
-def learned_network(folder: RunFolder) -> Network:
-    """Return the network as a run left it, without the paths that were pruned.
-
-    Args:
-        folder: of a finished run.
-
-    Raises:
-        RunError: the run is not finished, or its weights are not those of its network.
-    """
-    return read_model(folder.path / WEIGHTS).network

@@ -18,10 +18,8 @@ from symdsl.predictive import Posterior, Predicted, read_posterior
 from symdsl.runner.device import resolve_device
 from symdsl.runner.model import Model, read_model
 from symdsl.runs import RunFolder
-from symdsl.runs.folder import SPEC, WEIGHTS
+from symdsl.runs.folder import POSTERIOR, SPEC, WEIGHTS
 from symdsl.spec import Spec, parse
-
-POSTERIOR = "posterior.safetensors"
 
 
 @attrs.frozen(eq=False)

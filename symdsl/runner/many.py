@@ -72,13 +72,13 @@ class _Running:
 
     def one(self, task: Task) -> None:
         """Run a task until it is finished or has failed too often."""
-        with self.watch.of(task.title) as observer:
-            for left in reversed(range(ATTEMPTS)):
-                reason = self._attempt(task, observer)
-                if reason is None:
-                    return
-                if left:
-                    self.watch.on_note(f"{task.title} failed and is tried once more: {reason}")
+        observer = self.watch.of(task.title)
+        for left in reversed(range(ATTEMPTS)):
+            reason = self._attempt(task, observer)
+            if reason is None:
+                return
+            if left:
+                self.watch.on_note(f"{task.title} failed and is tried once more: {reason}")
         self._took_down(task, "failed", reason)
         self.watch.on_note(f"{task.title} failed: {reason}")
 

@@ -14,7 +14,6 @@ from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.nn import outputs_of
 from symdsl.runner.metrics import evaluate_outputs, noise_std
 from symdsl.runner.shares import path_shares
-from symdsl.runner.start import layer_records
 from symdsl.runner.training import Trainer
 
 KEPT_SHARE = 0.01
@@ -65,12 +64,12 @@ def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence) -> dict
         _average(begin, body, ranges) for begin, body in averages(trainer.facts.network.nodes) if begin.name in active
     ]
     return {
-        "parameters": sum(layer.parameters for layer in layer_records(trainer.facts)),
+        "parameters": sum(layer.parameters for layer in trainer.facts.network.layers),
         "train": {name: value for name, value in train.items() if name != "ece"},
         "test": measure(trainer, dataset.test, dataset.preprocessing),
         "neg_log_evidence_per_example": dataset.preprocessing.nats - evidence.log_evidence() / evidence.examples,
         **(_noise(trainer, dataset) if trainer.likelihood.has_noise else {}),
-        "layers": [_layer(record, trainer, evidence) for record in layer_records(trainer.facts)],
+        "layers": [_layer(record, trainer, evidence) for record in trainer.facts.network.layers],
         **({"averages": found} if found else {}),
     }
 

@@ -27,7 +27,6 @@ from symdsl.predictive import Posterior, fit_last_layer, posterior_bytes
 from symdsl.progress import Callbacks
 from symdsl.runner.advice import diagnosis
 from symdsl.runner.device import describe, is_out_of_memory, resolve_device
-from symdsl.runner.loading import POSTERIOR
 from symdsl.runner.model import model_bytes
 from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import Evidence, describe_run
@@ -38,7 +37,7 @@ from symdsl.runner.training import EpochMetrics, Trainer, stream
 from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
 from symdsl.runs.files import checksum
-from symdsl.runs.folder import GRAPH, LEARNED, PICTURES, RESULT, SPEC, WEIGHTS, OnlookersFolder, in_use
+from symdsl.runs.folder import GRAPH, LEARNED, PICTURES, POSTERIOR, RESULT, SPEC, WEIGHTS, OnlookersFolder, in_use
 from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.spec import Spec
 
@@ -314,7 +313,6 @@ class _Run:
             now=datetime.now(UTC),
             profile=self.spec.profile.name if self.spec.profile else None,
             weights_from=None if weights is None else str(weights.run),
-            preprocessing=self.dataset.preprocessing.record(),
         )
         self._write_spec()
         self._save()

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from symdsl.analysis.facts import Facts
-from symdsl.runner.start import layer_records
 from symdsl.runner.training import Trainer
 
 
@@ -38,7 +37,7 @@ def layer_shares(facts: Facts, effective: Mapping[str, float]) -> dict[str, dict
     """Return the relative effective number of every candidate, by layer and candidate; see `path_shares`."""
     return {
         layer.name: path_shares(layer.name, [one.name for one in layer.candidates], effective)
-        for layer in layer_records(facts)
+        for layer in facts.network.layers
     }
 
 

@@ -42,15 +42,10 @@ class Start:
     zero: frozenset[str] = frozenset()
 
 
-def layer_records(facts: Facts) -> tuple[Layer, ...]:
-    """Return the layers of the network, in order."""
-    return tuple(node for node in facts.network.nodes if isinstance(node, Layer))
-
-
 def stated_start(facts: Facts) -> Start:
     """Return the priors as the spec has them, from which MAP never moves."""
     priors: dict[str, Prior] = {}
-    for layer in layer_records(facts):
+    for layer in facts.network.layers:
         for candidate in layer.candidates:
             for tensor in candidate.tensors:
                 priors[f"{layer.name}.{candidate.name}.{tensor.name}"] = tensor.prior
@@ -168,6 +163,6 @@ def _read_by(net: Network, layer: RelaxedLayer, x: Tensor) -> Tensor:
 
 def _breaking(facts: Facts) -> Iterator[tuple[Layer, Candidate]]:
     """Yield every candidate that breaks a symmetry which another candidate of its layer keeps."""
-    for layer in layer_records(facts):
+    for layer in facts.network.layers:
         preserved = [one.preserves for one in layer.candidates]
         yield from ((layer, one) for one in layer.candidates if breaks(one.preserves, preserved))

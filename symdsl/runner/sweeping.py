@@ -22,6 +22,7 @@ from symdsl.runner.many import run_all
 from symdsl.runner.searching import Objective, objective_of
 from symdsl.runner.seeds import numbered
 from symdsl.runner.tasks import Task
+from symdsl.runs.folder import METRICS
 from symdsl.runs.schema import MOST_SEEDS
 from symdsl.runs.sweeps import PAGE, TABLE, Point, SweepFolder, SweepRun
 from symdsl.spec import Spec
@@ -203,7 +204,7 @@ def _write_tables(folder: SweepFolder, watcher: Observers) -> None:
     """Writes the table, and the page where there is something to show and the packages that it needs are there."""
     folder.write()
     runs.write_atomic(folder.path / TABLE, folder.csv())
-    begun = [path for path in folder.begun() if (path / "metrics.jsonl").exists()]  # as far as a first epoch
+    begun = [path for path in folder.begun() if (path / METRICS).exists()]  # as far as a first epoch
     if not begun:
         return
     try:

@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 LOCK, RUN, RESULT, METRICS = ".lock", "run.json", "result.json", "metrics.jsonl"
 SEEDS, SWEEP = "seeds.json", "sweep.json"
-SPEC, GRAPH, WEIGHTS, LEARNED = "spec.sym", "graph.json", "model.safetensors", "learned.sym"
+SPEC, GRAPH, LEARNED = "spec.sym", "graph.json", "learned.sym"
+WEIGHTS, POSTERIOR = "model.safetensors", "posterior.safetensors"
 PICTURES: Mapping[str, Literal["dot", "svg", "png"]] = {
     "architecture.dot": "dot",
     "architecture.svg": "svg",
@@ -266,7 +267,6 @@ class RunFolder:
         now: datetime,
         profile: str | None = None,
         weights_from: str | None = None,
-        preprocessing: Mapping[str, Any] | None = None,
     ) -> None:
         """Write `run.json` for a run that starts now.
 
@@ -281,7 +281,6 @@ class RunFolder:
             now: the time, with a zone.
             profile: name of the profile that was set, if one was.
             weights_from: folder of the run whose weights it starts from, if it does.
-            preprocessing: what the data were standardized with, and the names of the classes.
 
         Raises:
             RunError: it cannot be written.
@@ -296,7 +295,6 @@ class RunFolder:
             "command": list(command),
             "dataset": dataset,
             "weights_from": weights_from,
-            "preprocessing": preprocessing,
         }
         times = {"started": _stamp(now), "updated": _stamp(now)}
         self.write_json(RUN, {"schema": SCHEMA, "status": "running", **known, **times, "versions": versions()})

@@ -29,7 +29,7 @@ def built(statements: str, items: str, priors: str = "") -> Spec:
 
 
 def layers(spec: Spec) -> list[Layer]:
-    return [node for node in spec.facts.network.nodes if isinstance(node, Layer)]
+    return list(spec.facts.network.layers)
 
 
 def names(statements: str, items: str) -> list[str]:

@@ -28,7 +28,7 @@ SPECS = ROOT / "specs"
 
 
 def layers(spec: Spec) -> dict[str, Layer]:
-    return {node.name: node for node in spec.facts.network.nodes if isinstance(node, Layer)}
+    return {node.name: node for node in spec.facts.network.layers}
 
 
 def candidate(lines: str, layer: str = "l1") -> Candidate:

@@ -16,7 +16,7 @@ ALL_GROUPS = [name for name in GROUPS if name != "trivial"]
 
 
 def layers(spec: Spec) -> dict[str, Layer]:
-    return {node.name: node for node in spec.facts.network.nodes if isinstance(node, Layer)}
+    return {node.name: node for node in spec.facts.network.layers}
 
 
 def group_layer(candidates: str, lift: str, channels: int = 2) -> tuple[Candidate, ...]:

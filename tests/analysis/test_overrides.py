@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from analysis.specs import NETWORK, codes
-from symdsl.analysis.facts import Layer
 from symdsl.analysis.overrides import Override
 from symdsl.diagnostics import SpecError
 from symdsl.spec import load, parse
@@ -18,7 +17,7 @@ MNIST = SPECS / "rotated_mnist.sym"
 
 
 def kinds(overrides: dict[str, object]) -> set[str]:
-    layers = [node for node in load(POSITION, overrides).facts.network.nodes if isinstance(node, Layer)]
+    layers = list(load(POSITION, overrides).facts.network.layers)
     return {one.kind for layer in layers[:7] for one in layer.candidates}
 
 

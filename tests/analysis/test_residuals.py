@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from analysis.specs import codes, framed, items
-from symdsl.analysis.facts import Join, Layer, Node
+from symdsl.analysis.facts import Join, Node
 from symdsl.analysis.joins import emptied, joins, without
 from symdsl.catalog.networks import ACTIVATIONS, AWAY_FROM_ZERO
 from symdsl.graph import build, chain
@@ -55,9 +55,7 @@ def test_a_block_that_reads_the_input_begins_there() -> None:
 def test_layers_of_blocks_are_named_after_the_use_around_them() -> None:
     text = "block b { residual { layer: CONV(3) -> 1 layer last: CONV(1) -> 1 } }"
     spec = parse(framed(f"{text}\ninput image(1, 8, 8)\nuse b\nuse b as x\nflatten\nlayer h: FC -> classes"))
-    assert [node.name for node in spec.facts.network.nodes if isinstance(node, Layer)] == [
-        *("b1/l1", "b1/last", "x/l1", "x/last", "h")
-    ]
+    assert [node.name for node in spec.facts.network.layers] == [*("b1/l1", "b1/last", "x/l1", "x/last", "h")]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def text(items: str, input: str = "signal(1, 64)") -> str:
 
 
 def first(items: str) -> Layer:
-    return next(node for node in spec(items).facts.network.nodes if isinstance(node, Layer))
+    return spec(items).facts.network.layers[0]
 
 
 def spec(items: str) -> Spec:
@@ -74,7 +74,7 @@ def test_an_image_that_has_shrunk_to_a_row_is_a_line() -> None:
     given = "given(1, height = 2, width = 8, classes = 10)"
     items = "layer: CONV(3) -> 1 stride 2\n  layer: CONV(3) -> 1 stride 2"
     shrunk = parse(text(items, "image(1, 2, 8)").replace("digits |> unroll", given))
-    shapes = [node.out_shape for node in shrunk.facts.network.nodes if isinstance(node, Layer)]
+    shapes = [node.out_shape for node in shrunk.facts.network.layers]
     assert shapes[:2] == [Shape(1, 1, 4), Shape(1, 1, 2)]
 
 

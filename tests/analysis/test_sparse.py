@@ -15,7 +15,7 @@ UNIT = Prior(1, False)
 
 
 def layers(spec: Spec) -> dict[str, Layer]:
-    return {node.name: node for node in spec.facts.network.nodes if isinstance(node, Layer)}
+    return {node.name: node for node in spec.facts.network.layers}
 
 
 def candidate(kind: str, before: str = "layer l0: FC -> 3", stride: int = 2) -> Candidate:

@@ -125,7 +125,7 @@ def test_pruning_keeps_the_priors_of_candidates_that_no_rule_tells_apart() -> No
 
 
 def layers(spec: Spec) -> dict[str, Layer]:
-    return {node.name: node for node in spec.facts.network.nodes if isinstance(node, Layer)}
+    return {node.name: node for node in spec.facts.network.layers}
 
 
 @pytest.mark.parametrize(

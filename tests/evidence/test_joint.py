@@ -24,7 +24,7 @@ def sketched(found, width, count):
 
 def log_det(joint, precisions):
     """log det(I + D^-1/2 H D^-1/2), as the oracle gives it."""
-    return joint.at(precisions).value - sum(size * math.log(precisions[key]) for key, size in joint.sizes.items())
+    return joint.at(precisions).value
 
 
 @pytest.mark.parametrize("log_precision", [-7.0, 0.0, 7.0])

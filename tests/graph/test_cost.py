@@ -3,7 +3,6 @@ import pytest
 from graph.factory import Chain, pyramid
 from symdsl.graph import (
     build,
-    candidate_curvature_bytes,
     layer_curvature_bytes,
     memory,
     multiply_adds,
@@ -21,18 +20,18 @@ def test_curvature_bytes_of_a_factored_candidate():
     factored, _ = layers(small())[0].candidates
     first = 10**2 + 7 * 3**2
     second = 7**2 + 3 * 10**2
-    assert candidate_curvature_bytes(factored) == 4 * (first + second)
+    assert factored.curvature_bytes == 4 * (first + second)
 
 
 def test_curvature_bytes_of_a_convolution():
     _, conv = layers(small())[0].candidates
-    assert candidate_curvature_bytes(conv) == 4 * (7**2 + (3 * 9) ** 2)
+    assert conv.curvature_bytes == 4 * (7**2 + (3 * 9) ** 2)
 
 
 def test_curvature_bytes_of_a_layer_include_its_bias():
     (layer,) = layers(small())
     bias = 4 * (7**2 + 1)
-    assert layer_curvature_bytes(layer) == sum(map(candidate_curvature_bytes, layer.candidates)) + bias
+    assert layer_curvature_bytes(layer) == sum(one.curvature_bytes for one in layer.candidates) + bias
 
 
 def test_parameters_include_biases():

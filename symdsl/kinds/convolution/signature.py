@@ -13,7 +13,7 @@ K = Parameter("k", Whole(1, 10**4), about="side of the kernel; an odd number")
 
 def kernel_limit(shape: Shape) -> int:
     """Return the largest kernel for a map: it may wrap round once, so 3 on a side of 2 but not of 1."""
-    return 2 * (shape.width if shape.is_line else min(shape.height, shape.width)) - 1
+    return 2 * shape.shortest_side - 1
 
 
 def taps_of(site: Site, arguments: Arguments) -> tuple[int, int]:
