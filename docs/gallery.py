@@ -20,7 +20,7 @@ from symdsl import load, search
 from symdsl.analysis.library import is_library
 from symdsl.diagnostics import Collector, NumericalError, RunError, SpecError
 from symdsl.language.imports import read_file
-from symdsl.progress import observer
+from symdsl.progress import observers
 from symdsl.render.cells import number_text, percent_text
 from symdsl.render.runs import time_text
 from symdsl.runs import RunFolder
@@ -113,8 +113,9 @@ def _search(spec: Spec, folder: Path, device: str) -> None:
         raise RunError(f"{folder}: holds a run of another spec; delete it to run this one")
     if begun and RunFolder.view(folder).status == "finished":
         return
-    with observer(quiet=False) as display:
-        search(spec, device, out=None if begun else folder, resume=folder if begun else None, callbacks=[display])
+    with observers(quiet=False) as display:
+        watcher = display.of()
+        search(spec, device, out=None if begun else folder, resume=folder if begun else None, callbacks=[watcher])
 
 
 def page(entries: Sequence[Entry]) -> str:

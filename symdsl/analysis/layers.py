@@ -78,7 +78,7 @@ def _out_shape(node: ast.Layer, name: str, walker: Walker) -> Shape | None:
 
 def _whole(node: ast.Expression, name: str, walker: Walker) -> int | None:
     value = evaluate(node, walker.scope)
-    return None if value is None else cast("int | None", convert(value, Whole(), name, walker.scope))
+    return None if value is None else cast("int | None", convert(Whole(), value, name, walker.scope))
 
 
 def _activations(calls: Iterable[ast.Call], walker: Walker) -> tuple[str, ...]:

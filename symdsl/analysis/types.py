@@ -20,7 +20,6 @@ from symdsl.catalog.signatures import (
     Required,
     Signature,
     Switch,
-    Type,
     Value,
     Variant,
     Whole,
@@ -62,19 +61,11 @@ def bind_partly(signature: Signature, arguments: Sequence[Given], span: Span, sc
     placed, sound = _placed(signature, arguments, scope)
     missing = [one.name for one in signature.parameters if one.default is REQUIRED and one.name not in placed]
     if missing and sound:
-        help = f"write `{signature.name}({', '.join(_usage_of(one) for one in signature.parameters)})`"
-        scope.collector.report("E403", span, f"`{signature.name}` needs {listing(missing)}", help=help)
+        message = f"`{signature.name}` needs {listing(missing)}"
+        scope.collector.report("E403", span, message, help=f"write `{signature.usage}`")
     bound = {one.name: _value(one, placed.get(one.name), scope) for one in signature.parameters}
     complete = sound and not missing and all(bound[name] is not None for name in placed)
     return {name: value for name, value in bound.items() if value is not None}, complete
-
-
-def _usage_of(parameter: Parameter) -> str:
-    value = parameter.default
-    if value is None or isinstance(value, Required):
-        return parameter.name
-    written = f'"{value}"' if isinstance(parameter.type, Quoted) else str(value)
-    return f"{parameter.name} = {written.lower() if isinstance(value, bool) else written}"
 
 
 def _placed(signature: Signature, arguments: Sequence[Given], scope: Scope) -> tuple[dict[str, Given], bool]:
@@ -141,7 +132,7 @@ def _misspelt_switch(signature: Signature, index: int, argument: Given, scope: S
 def _value(parameter: Parameter, argument: Given | None, scope: Scope) -> BoundValue | None:
     if argument is None:
         return _value_by_default(parameter)
-    return None if argument.value is None else convert(argument.value, parameter.type, parameter.name, scope)
+    return None if argument.value is None else convert(parameter.type, argument.value, parameter.name, scope)
 
 
 def _default(variant: Variant, name: str) -> Bound:
@@ -155,24 +146,20 @@ def _value_by_default(parameter: Parameter) -> BoundValue | None:
     return None if isinstance(parameter.default, Required) else parameter.default
 
 
-def convert(found: Located, type: Type, name: str, scope: Scope) -> BoundValue | None:
-    """Return a value converted to a type, or nothing if it does not fit, which is reported.
+@singledispatch
+def convert(type: object, found: Located, name: str, scope: Scope) -> BoundValue | None:
+    """Return a value converted to a type of the catalogue, or nothing if it does not fit, which is reported.
 
     Args:
-        found: the value.
         type: what is wanted.
+        found: the value.
         name: what the value is for, to be named in the report.
         scope: what names stand for.
     """
-    return _convert(type, found, name, scope)
-
-
-@singledispatch
-def _convert(type: object, found: Located, name: str, scope: Scope) -> BoundValue | None:
     raise TypeError(f"`type` (={type!r}) must be a type of the catalogue")
 
 
-@_convert.register
+@convert.register
 def _(type: Whole, found: Located, name: str, scope: Scope) -> BoundValue | None:
     value = found.value
     if isinstance(value, float) and value.is_integer():
@@ -188,7 +175,7 @@ def _(type: Whole, found: Located, name: str, scope: Scope) -> BoundValue | None
     return value
 
 
-@_convert.register
+@convert.register
 def _(type: Real, found: Located, name: str, scope: Scope) -> BoundValue | None:
     value = found.value
     if not is_number(value):
@@ -206,7 +193,7 @@ def _(type: Real, found: Located, name: str, scope: Scope) -> BoundValue | None:
     return float(value)
 
 
-@_convert.register
+@convert.register
 def _(type: Quoted, found: Located, name: str, scope: Scope) -> BoundValue | None:
     if isinstance(found.value, str):
         return found.value
@@ -219,7 +206,7 @@ def _(type: Quoted, found: Located, name: str, scope: Scope) -> BoundValue | Non
     return None
 
 
-@_convert.register
+@convert.register
 def _(type: Switch, found: Located, name: str, scope: Scope) -> BoundValue | None:
     if isinstance(found.value, Applied) and found.value.name == name:
         return True
@@ -233,7 +220,7 @@ def _(type: Switch, found: Located, name: str, scope: Scope) -> BoundValue | Non
     return None
 
 
-@_convert.register
+@convert.register
 def _(type: Choice, found: Located, name: str, scope: Scope) -> BoundValue | None:
     value = found.value
     if not isinstance(value, Applied):
@@ -248,7 +235,7 @@ def _(type: Choice, found: Located, name: str, scope: Scope) -> BoundValue | Non
     return None
 
 
-@_convert.register
+@convert.register
 def _(type: Variant, found: Located, name: str, scope: Scope) -> BoundValue | None:
     value = found.value
     if not isinstance(value, Applied):

@@ -104,6 +104,11 @@ class Parameter:
             return str(self.default).lower()
         return f'"{self.default}"' if isinstance(self.type, Quoted) else str(self.default)
 
+    @property
+    def usage(self) -> str:
+        """The argument with its default, if it has one, as a spec would write it."""
+        return f"{self.name} = {self.default_words}" if self.default_words else self.name
+
 
 @attrs.frozen
 class Signature:
@@ -125,6 +130,11 @@ class Signature:
     def names(self) -> tuple[str, ...]:
         """The names of its arguments, in order."""
         return tuple(parameter.name for parameter in self.parameters)
+
+    @property
+    def usage(self) -> str:
+        """A call with all arguments and their defaults: `mc(samples = 1)`."""
+        return f"{self.name}({', '.join(one.usage for one in self.parameters)})" if self.parameters else self.name
 
     def parameter(self, name: str) -> Parameter | None:
         """Return the parameter of that name, or nothing."""

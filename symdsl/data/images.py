@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 
 import attrs
 import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor
 
 from symdsl.analysis.facts import Data
@@ -24,7 +24,7 @@ from symdsl.analysis.images import (
 )
 from symdsl.catalog.data import BadDataError
 from symdsl.data.memory import Room
-from symdsl.data.records import Counted, Dataset, Examples, Streams, Watch
+from symdsl.data.records import Dataset, Examples, Streams, Watch
 from symdsl.data.transforms import resized
 from symdsl.diagnostics import RunError
 
@@ -46,9 +46,8 @@ def images(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     try:
         folder = list_images(Path(str(data.source.argument("path"))).expanduser())
         train, test = folder.labelled(folder.train), folder.labelled(folder.test)
-        header, progress = read_header(train[0][0], colour), partial(watch, "reading images")
-        reader = _Reader(header, colour, size, room, Counted(progress, len(train) + len(test)))
-        return Dataset(reader.examples(train), reader.examples(test), "classification")
+        reader = _Reader(read_header(train[0][0], colour), colour, size, room, watch, len(train) + len(test))
+        return Dataset(reader.examples(train, 0), reader.examples(test, len(train)), "classification")
     except BadDataError as error:
         raise RunError(str(error)) from error
 
@@ -62,21 +61,24 @@ class _Reader:
         colour: what the spec says about colours.
         size: what they are resized to, if they are.
         room: where they are kept.
-        counted: counts every image read.
+        watch: told of every image read.
+        total: how many there are.
     """
 
     first: Header
     colour: str
     size: int | None
     room: Room
-    counted: Counted
+    watch: Watch
+    total: int
 
-    def examples(self, files: Sequence[tuple[str, int]]) -> Examples:
+    def examples(self, files: Sequence[tuple[str, int]], before: int) -> Examples:
+        """The examples in some files, of which so many were read before."""
         height, width = (self.first.height, self.first.width) if self.size is None else (self.size, self.size)
         x = self.room.empty(len(files), self.first.channels, height, width)
         for index, (path, _) in enumerate(files):
             x[index] = self._image(path)
-            self.counted.add(1)
+            self.watch("reading images", before + index + 1, self.total)
         return Examples(x, torch.tensor([label for _, label in files]))
 
     def _image(self, path: str) -> Tensor:
@@ -86,6 +88,11 @@ class _Reader:
             if self.size is None and not same_size(self.first, header):
                 difference = size_difference(self.first, header)
                 raise BadDataError(f"{difference}: write `|> resize(size)` directly after `images`")
-            values = np.array(image.convert(_MODES[self.first.channels]))
-        x = torch.from_numpy(values).reshape(*values.shape[:2], -1).permute(2, 0, 1).float() / 255
+            x = pixels(image, self.first.channels)
         return x if self.size is None else resized(x[None], self.size)[0]
+
+
+def pixels(image: Image.Image, channels: int) -> Tensor:
+    """Return an image in grey or in colour, `[channel, row, column]`, float32 in [0, 1]."""
+    values = np.array(image.convert(_MODES[channels]))
+    return torch.from_numpy(values).reshape(*values.shape[:2], -1).permute(2, 0, 1).float() / 255

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import attrs
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -18,6 +17,7 @@ from symdsl.analysis.facts import Data, Step
 from symdsl.analysis.images import SUFFIXES, header_of, opened
 from symdsl.catalog.data import BadDataError, MisfitError, Outline
 from symdsl.data.arrays import read_images
+from symdsl.data.images import pixels
 from symdsl.data.loading import streamed
 from symdsl.data.preprocessing import Preprocessing
 from symdsl.data.records import Dataset, Examples, Streams
@@ -27,8 +27,8 @@ from symdsl.diagnostics import RunError
 DRAWN = frozenset({"rotate", "translate", "scale", "quadrants", "subset", "augment"})
 """Transforms that draw at random for every image: a new input is taken as it is, as by a `shuffle` not `alike`."""
 
-_MODES = {1: ("grey", "L"), 3: ("rgb", "RGB")}
-"""The mode of an image by its number of channels, in the words of the language and in those of Pillow."""
+_COLOURS = {1: "grey", 3: "rgb"}
+"""The colours of an image by its number of channels, in the words of the language."""
 
 _ARRAYS = ("x", "x_test")
 
@@ -160,10 +160,8 @@ def _image(path: Path, channels: int) -> Tensor:
         if not path.exists():
             raise RunError("cannot be read: No such file or directory")
         raise RunError("an input is a PNG or JPEG file, a folder of them, or an .npz file")
-    if channels not in _MODES:
+    if channels not in _COLOURS:
         raise RunError(f"the network reads {channels} channels, which an image does not have: give an .npz file")
-    colour, mode = _MODES[channels]
     with opened(str(path)) as image:
-        header_of(image, str(path), colour)
-        values = np.array(image.convert(mode))
-    return torch.from_numpy(values).reshape(1, *values.shape[:2], -1).permute(0, 3, 1, 2).float() / 255
+        header_of(image, str(path), _COLOURS[channels])
+        return pixels(image, channels)[None]

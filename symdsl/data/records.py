@@ -21,26 +21,6 @@ def unwatched(what: str, done: int, total: int) -> None:
     """Ignore progress: the default of functions that report it."""
 
 
-@attrs.define
-class Counted:
-    """Counts finished examples, and reports the count.
-
-    Attributes:
-        tell: called with the number of examples done, and their total.
-        total: how many there are.
-        done: how many are done.
-    """
-
-    tell: Callable[[int, int], None]
-    total: int
-    done: int = 0
-
-    def add(self, examples: int) -> None:
-        """Add finished examples, and report how many there are."""
-        self.done += examples
-        self.tell(self.done, self.total)
-
-
 Streams = Callable[[str], Generator]
 """Names a purpose (`train`, `test`, ...) and gets a random stream of its own: the same seed, the same stream."""
 

@@ -27,7 +27,6 @@ from symdsl.editor.wording import (
     signature_at,
     signature_words,
     signatures,
-    usage,
     values,
 )
 from symdsl.groups import GROUPS, TRIVIAL
@@ -173,7 +172,7 @@ def _table(table: dict[str, Signature]) -> Callable[[Cursor, Reading], Iterable[
 
 
 def _callable(signature: Signature, what: str = "function") -> Item:
-    return Item(signature.name, what, usage(signature), signature_words(signature))
+    return Item(signature.name, what, signature.usage, signature_words(signature))
 
 
 def _words(words: Iterable[str], detail: str) -> Callable[[Cursor, Reading], Iterable[Item]]:

@@ -25,7 +25,6 @@ from symdsl.editor.wording import (
     signature_at,
     signature_words,
     signatures,
-    usage,
     values,
 )
 from symdsl.groups import GROUPS, TRIVIAL
@@ -149,7 +148,7 @@ def _kind(asked: _Asked) -> str:
         page = read_shipped(kind.page).replace("# ", "### ", 1)  # a smaller title than the editor would show
     except FileNotFoundError:  # the page is in another package
         page = f"see {kind.page}"
-    return "\n\n".join([*_here(asked), f"```sym\n{usage(call_signature(kind))}\n```", page])
+    return "\n\n".join([*_here(asked), f"```sym\n{call_signature(kind).usage}\n```", page])
 
 
 def _here(asked: _Asked) -> list[str]:
@@ -174,7 +173,7 @@ def _argument(asked: _Asked) -> str:
         if parameter is None:
             return ""
         known = signatures()
-        options = [f"- `{usage(known[name])}`: {known[name].about}" for name in values(parameter.type) if name in known]
+        options = [f"- `{known[name].usage}`: {known[name].about}" for name in values(parameter.type) if name in known]
         return "\n\n".join([parameter_words(parameter), *(["\n".join(options)] if options else [])])
     signature = signature_at(asked.cursor)
     parameter = None if signature is None else signature.parameter(str(asked.word))
@@ -246,7 +245,7 @@ def _word(asked: _Asked) -> str:
     """A word that has a meaning of its own."""
     word = str(asked.word)
     if word in GROUPS and word != TRIVIAL:
-        return f"`{word}`: the group of {' and '.join(GROUPS[word].movements)}, with {GROUPS[word].order} elements"
+        return f"`{word}`: the group of {GROUPS[word].moves}, with {GROUPS[word].order} elements"
     if word in ACTIVATIONS and asked.cursor.since("THEN"):
         return f"`{word}`: an activation, which acts on every number by itself"
     if word in REDUCTIONS and asked.cursor.head in ("PROJECT", "POOL"):

@@ -112,18 +112,6 @@ def argument(signature: Signature, name: str, index: int) -> Parameter | None:
     return signature.parameters[index] if index < len(signature.parameters) else None
 
 
-def usage(signature: Signature) -> str:
-    """Return a call with its defaults as text: `mc(samples = 1)`."""
-    if not signature.parameters:
-        return signature.name
-    return f"{signature.name}({', '.join(map(_usage, signature.parameters))})"
-
-
-def _usage(parameter: Parameter) -> str:
-    default = parameter.default_words
-    return f"{parameter.name} = {default}" if default else parameter.name
-
-
 def values(type: Type) -> tuple[str, ...]:
     """Return the words that are values of a type."""
     match type:
@@ -166,7 +154,7 @@ def parameter_words(parameter: Parameter) -> str:
 
 def signature_words(signature: Signature) -> str:
     """Describe something that can be called in Markdown: its usage, its meaning, its arguments."""
-    lines = [f"```sym\n{usage(signature)}\n```"]
+    lines = [f"```sym\n{signature.usage}\n```"]
     lines += [f"{signature.about[0].upper()}{signature.about[1:]}."] if signature.about else []
     lines += ["\n".join(f"- {parameter_words(one)}" for one in signature.parameters)]
     return "\n\n".join(line for line in lines if line)

@@ -14,7 +14,7 @@ from torch import Tensor
 from symdsl import ranks
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.evidence.loss import Fisher, Likelihood
-from symdsl.evidence.weight_use import BatchUse
+from symdsl.evidence.weight_use import BatchUse, output_gradients
 from symdsl.nn import Network, Use, derivatives_on, evaluation_mode
 
 
@@ -165,13 +165,10 @@ def estimate(
             accumulator = accumulator or curvature(len(x) * fisher.number(width), generator)
             with torch.no_grad():
                 accumulator.add_inputs(uses)
-            written = {id(use.output): use.output for use in recorded.values()}
             for column in fisher.loss_hessian_sqrt(likelihood, everywhere, generator):
-                pulled = torch.autograd.grad(outputs, list(written.values()), column[own], retain_graph=True)
-                by_output = dict(zip(written, pulled, strict=True))
+                own_gradients = output_gradients(outputs, column[own], uses)
                 with torch.no_grad():
                     accumulator.skip(own.start)
-                    own_gradients = {key: by_output[id(use.output)] for key, use in recorded.items()}
                     accumulator.add_gradients(uses, own_gradients)
                     accumulator.skip(len(inputs) - own.stop)
     assert accumulator is not None, "there are examples"

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
+import torch
 from torch import Tensor, nn
 
 from symdsl.diagnostics import RunError
@@ -140,6 +141,20 @@ def _bias_gradients(layer: RelaxedLayer, read: Tensor, gradients: Tensor) -> Ten
 
 
 _BIAS = {BIAS: WeightUse.exact(_bias_gradients)}
+
+
+def output_gradients(outputs: Tensor, column: Tensor, uses: Mapping[str, BatchUse]) -> dict[str, Tensor]:
+    """Return the gradients in what every tensor's path writes, of one column of gradients in the outputs, by key.
+
+    Args:
+        outputs: of the network, `[n, output]`.
+        column: the gradients in them, `[n, output]`.
+        uses: of the tensors in the same pass, by key.
+    """
+    written = {id(one.use.output): one.use.output for one in uses.values()}
+    found = torch.autograd.grad(outputs, list(written.values()), column, retain_graph=True)
+    by_output = dict(zip(written, found, strict=True))
+    return {key: by_output[id(one.use.output)] for key, one in uses.items()}
 
 
 def weight_use_of(owner: nn.Module, tensor: str) -> WeightUse:

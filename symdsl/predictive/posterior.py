@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from symdsl.data import Examples
 from symdsl.evidence.kfac import KfacAccumulator
 from symdsl.evidence.loss import Categorical, Likelihood
-from symdsl.evidence.weight_use import BatchUse
+from symdsl.evidence.weight_use import BatchUse, output_gradients
 from symdsl.nn import BIAS, Network, RelaxedLayer, Use, derivatives_on, outputs_of
 
 DRAWS = 512
@@ -275,7 +275,7 @@ def fit(
         with torch.no_grad():
             factors.add_inputs(uses)
         for column in likelihood.loss_hessian_sqrt(outputs.detach()):
-            pulled = _pulled(outputs, column, uses)
+            pulled = output_gradients(outputs, column, uses)
             with torch.no_grad():
                 factors.add_gradients(uses, pulled)
     blocks = factors.ggn().scaled(len(examples) / len(inputs)).blocks
@@ -325,7 +325,7 @@ def derivatives(net: Network, x: Tensor, keys: Iterable[str]) -> tuple[Tensor, d
     outputs, uses = _recorded(net, x, keys)
     gradients: dict[str, list[Tensor]] = {key: [] for key in uses}
     for unit in torch.eye(outputs.shape[1], dtype=outputs.dtype, device=outputs.device):
-        for key, pulled in _pulled(outputs, unit.expand_as(outputs), uses).items():
+        for key, pulled in output_gradients(outputs, unit.expand_as(outputs), uses).items():
             gradients[key].append(torch.cat([*uses[key].gradients(pulled)]).detach())
     found = {key: (torch.cat([*use.inputs()]).detach(), torch.stack(gradients[key], 1)) for key, use in uses.items()}
     return outputs.detach(), found
@@ -337,14 +337,6 @@ def _recorded(net: Network, x: Tensor, keys: Iterable[str]) -> tuple[Tensor, dic
     # What the network reads has derivatives, so that all it writes has, also where its parameters are frozen.
     outputs = net(x.to(net.device).detach().clone().requires_grad_(), recorded).double()
     return outputs, {key: BatchUse.of(recorded[key]) for key in keys}
-
-
-def _pulled(outputs: Tensor, column: Tensor, uses: Mapping[str, BatchUse]) -> dict[str, Tensor]:
-    """Gradients in what every tensor writes, of a column of gradients in the outputs."""
-    written = {id(one.use.output): one.use.output for one in uses.values()}
-    found = torch.autograd.grad(outputs, list(written.values()), column, retain_graph=True)
-    by_output = dict(zip(written, found, strict=True))
-    return {key: by_output[id(one.use.output)] for key, one in uses.items()}
 
 
 @torch.no_grad()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import torch
 from torch import Tensor
 
@@ -29,42 +27,31 @@ def predictions_of(outputs: Tensor, examples: Examples, preprocessing: Preproces
         examples: what they are outputs for.
         preprocessing: has the names of the classes, and the units of the targets, in which they are kept.
     """
+    confidence = None
     if examples.y.is_floating_point():
         error = (outputs.double().cpu() - examples.y.cpu()).square().sum(1)
         worst = _largest(error, torch.ones(len(error), dtype=torch.bool))
         known, said = (preprocessing.restored_targets(one).cpu() for one in (examples.y, outputs))
         target, predicted = (one[:, :MOST_TARGETS].float().contiguous() for one in (known, said))
-        return _kept("regression", None, target, predicted, None, worst, examples)
-    confidence, found = outputs.double().softmax(1).max(1)
-    target, predicted, confidence = examples.y.int().cpu(), found.int().cpu(), confidence.cpu()
-    worst = _largest(confidence, target != predicted)
-    return _kept("classification", preprocessing.classes, target, predicted, confidence, worst, examples)
-
-
-def _largest(score: Tensor, among: Tensor) -> Tensor:
-    """Numbers of the examples of largest score, of equal ones the first."""
-    order = score.argsort(descending=True, stable=True)
-    return order[among[order]][:MISTAKES]
-
-
-def _kept(
-    task: Literal["classification", "regression"],
-    names: tuple[str, ...] | None,
-    target: Tensor,
-    predicted: Tensor,
-    confidence: Tensor | None,
-    worst: Tensor,
-    examples: Examples,
-) -> Predictions:
+    else:
+        confidence, found = (one.cpu() for one in outputs.double().softmax(1).max(1))
+        target, predicted = examples.y.int().cpu(), found.int()
+        worst = _largest(confidence, target != predicted)
     return Predictions(
-        task=task,
-        names=names or (),
+        task="classification" if confidence is not None else "regression",
+        names=preprocessing.classes if confidence is not None and preprocessing.classes else (),
         target=target.numpy(),
         predicted=predicted.numpy(),
         confidence=None if confidence is None else confidence.numpy(),
         worst=worst.numpy(),
         images=_pictures(examples.x[worst]).numpy(),
     )
+
+
+def _largest(score: Tensor, among: Tensor) -> Tensor:
+    """Numbers of the examples of largest score, of equal ones the first."""
+    order = score.argsort(descending=True, stable=True)
+    return order[among[order]][:MISTAKES]
 
 
 def _pictures(images: Tensor) -> Tensor:

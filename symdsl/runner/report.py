@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from torch import Tensor
+
 from symdsl.analysis.averages import averages
 from symdsl.analysis.facts import Average, Candidate, Layer, Node
-from symdsl.data import Dataset, Examples
-from symdsl.data.preprocessing import Preprocessing
+from symdsl.data import Dataset
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.nn import outputs_of
 from symdsl.runner.metrics import evaluate_outputs, noise_std
@@ -47,17 +48,22 @@ class Evidence(Protocol):
         ...
 
 
-def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence) -> dict[str, Any]:
+def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence, test_outputs: Tensor) -> dict[str, Any]:
     """Return final metrics and the layer table (table 4 of Layer-wise Equivariances, 2023).
 
-    The test examples are used only here, when the result is written.
-
     Args:
-        trainer: the trainer, done.
+        trainer: the trainer, done; its network in evaluation mode.
         dataset: its data.
         evidence: at the final parameters and priors.
+        test_outputs: of the network for the test examples, `[example, output]`, which are used when the result is
+            written and not before.
     """
-    train = measure(trainer, dataset.train, dataset.preprocessing)
+
+    def measured(outputs: Tensor, targets: Tensor) -> dict[str, float | None]:
+        likelihood, preprocessing = trainer.likelihood, dataset.preprocessing
+        return evaluate_outputs(outputs, targets.to(outputs.device), likelihood, trainer.noise, preprocessing)
+
+    train = measured(outputs_of(trainer.net, dataset.train.x), dataset.train.y)
     ranges = trainer.net.ranges()
     active = dict(trainer.net.active())
     found = [
@@ -66,7 +72,7 @@ def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence) -> dict
     return {
         "parameters": sum(layer.parameters for layer in trainer.facts.network.layers),
         "train": {name: value for name, value in train.items() if name != "ece"},
-        "test": measure(trainer, dataset.test, dataset.preprocessing),
+        "test": measured(test_outputs, dataset.test.y),
         "neg_log_evidence_per_example": dataset.preprocessing.nats - evidence.log_evidence() / evidence.examples,
         **(_noise(trainer, dataset) if trainer.likelihood.has_noise else {}),
         "layers": [_layer(record, trainer, evidence) for record in trainer.facts.network.layers],
@@ -84,13 +90,6 @@ def _average(begin: Average, body: tuple[Node, ...], found: Mapping[str, float])
         "ranges": {name: found[f"{begin.name}.{name}"] for name, _ in begin.ranges},
         "layers": [node.name for node in body if isinstance(node, Layer)],
     }
-
-
-def measure(trainer: Trainer, examples: Examples, preprocessing: Preprocessing) -> dict[str, float | None]:
-    """Return metrics of the trainer's network on some examples; see `evaluate_outputs`."""
-    trainer.net.eval()
-    outputs, targets = outputs_of(trainer.net, examples.x), examples.y.to(trainer.device)
-    return evaluate_outputs(outputs, targets, trainer.likelihood, trainer.noise, preprocessing)
 
 
 def _noise(trainer: Trainer, dataset: Dataset) -> dict[str, float]:

@@ -16,6 +16,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
+from torch import Tensor
 
 from symdsl import data as data_room
 from symdsl import lowering, ranks, render, runs
@@ -419,8 +420,9 @@ class _Run:
             "epochs": one.epoch,
             "wall_s": {"total": sum(self.seconds.values()), **self.seconds},
         }
-        content = head | describe_run(one, self.dataset, evidence)
-        self._write_result(content, posterior)
+        outputs = outputs_of(one.net, self.dataset.test.x)
+        content = head | describe_run(one, self.dataset, evidence, outputs)
+        self._write_result(content, outputs, posterior)
         return content
 
     def _choose_start(self) -> None:
@@ -543,12 +545,10 @@ class _Run:
         self._saved_at = time.perf_counter()
         self._saving_took = self._saved_at - started
 
-    def _write_result(self, content: dict[str, Any], posterior: Posterior) -> None:
+    def _write_result(self, content: dict[str, Any], outputs: Tensor, posterior: Posterior) -> None:
         trainer, graph = self.trainer, self.spec.graph()
         model = model_bytes(trainer.net, graph, self.dataset.preprocessing, trainer.noise)
         self.folder.write_bytes(WEIGHTS, model)
-        trainer.net.eval()
-        outputs = outputs_of(trainer.net, self.dataset.test.x)
         predictions = predictions_of(outputs, self.dataset.test, self.dataset.preprocessing)
         self.folder.write_bytes(PREDICTIONS, predictions.to_bytes())
         self.folder.write_bytes(POSTERIOR, posterior_bytes(posterior))

@@ -1,5 +1,6 @@
 import json
 import math
+import shutil
 from datetime import datetime
 
 import pytest
@@ -103,7 +104,17 @@ def test_another_seed_gives_another_run(small, tmp_path):
     assert timeless(tmp_path / "1")[2] != timeless(tmp_path / "2")[2]
 
 
-@pytest.mark.parametrize("after", [1, 2, 3])
+def assert_ends_alike(spec, folder, *callbacks):
+    """A run in `folder` that is interrupted, then resumed, ends as the uninterrupted one in `folder / "whole"`."""
+    broken = folder / "broken"
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(spec, device="cpu", out=broken, callbacks=callbacks)
+    assert read(broken, "run.json")["status"] == "interrupted"
+    runner.search(spec, device="cpu", resume=broken)
+    assert timeless(broken) == timeless(folder / "whole")
+    shutil.rmtree(broken)
+
+
 @pytest.mark.parametrize(
     "settings",
     [
@@ -112,31 +123,24 @@ def test_another_seed_gives_another_run(small, tmp_path):
         {"search__start": "symmetric", "search__every": 3, "search__examples": 16},
     ],
 )
-def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, after, settings):
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, settings):
     spec = small(**settings)
     runner.search(spec, device="cpu", out=tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        runner.search(spec, device="cpu", out=tmp_path / "broken", callbacks=[Interrupting(after)])
-    assert read(tmp_path / "broken", "run.json")["status"] == "interrupted"
-    runner.search(spec, device="cpu", resume=tmp_path / "broken")
-    assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+    for after in (1, 2, 3):
+        assert_ends_alike(spec, tmp_path, Interrupting(after))
 
 
-@pytest.mark.parametrize("after", [1, 3])
-def test_an_interrupted_run_is_augmented_like_an_uninterrupted_one(small, tmp_path, after):
+def test_an_interrupted_run_is_augmented_like_an_uninterrupted_one(small, tmp_path):
     spec = parse(small().text().replace("|> standardize", "|> standardize |> augment(flip, shift = 1)"))
     runner.search(spec, device="cpu", out=tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        runner.search(spec, device="cpu", out=tmp_path / "broken", callbacks=[Interrupting(after)])
-    runner.search(spec, device="cpu", resume=tmp_path / "broken")
-    assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+    for after in (1, 3):
+        assert_ends_alike(spec, tmp_path, Interrupting(after))
     runner.search(small(), device="cpu", out=tmp_path / "plain")
     assert timeless(tmp_path / "plain")[2] != timeless(tmp_path / "whole")[2]
 
 
 def test_a_run_interrupted_within_an_epoch_resumes_from_the_last_whole_one(small, tmp_path, monkeypatch):
-    spec = small()
-    runner.search(spec, device="cpu", out=tmp_path / "whole")
+    runner.search(small(), device="cpu", out=tmp_path / "whole")
     honest, steps = Trainer._train_step, []
 
     def interrupting(self, batch, examples):
@@ -146,15 +150,11 @@ def test_a_run_interrupted_within_an_epoch_resumes_from_the_last_whole_one(small
         return honest(self, batch, examples)
 
     monkeypatch.setattr(Trainer, "_train_step", interrupting)
-    with pytest.raises(KeyboardInterrupt):
-        runner.search(spec, device="cpu", out=tmp_path / "broken")
-    runner.search(spec, device="cpu", resume=tmp_path / "broken")
-    assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+    assert_ends_alike(small(), tmp_path)
 
 
 def test_a_run_interrupted_before_its_first_checkpoint_can_be_resumed(small, tmp_path, monkeypatch):
-    spec = small()
-    runner.search(spec, device="cpu", out=tmp_path / "whole")
+    runner.search(small(), device="cpu", out=tmp_path / "whole")
     honest = Trainer.train_epoch
 
     def interrupting(self, after_step):
@@ -162,10 +162,7 @@ def test_a_run_interrupted_before_its_first_checkpoint_can_be_resumed(small, tmp
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Trainer, "train_epoch", interrupting)
-    with pytest.raises(KeyboardInterrupt):
-        runner.search(spec, device="cpu", out=tmp_path / "broken")
-    runner.search(spec, device="cpu", resume=tmp_path / "broken")
-    assert timeless(tmp_path / "broken") == timeless(tmp_path / "whole")
+    assert_ends_alike(small(), tmp_path)
 
 
 def test_map_leaves_the_priors_and_search_moves_them(small, tmp_path):

@@ -11,6 +11,7 @@ from runner_specs import regression, silenced, structure, with_fixed_prior
 from symdsl.analysis.facts import Objective
 from symdsl.data import load
 from symdsl.evidence import ExtrapolatedSketch, JointSketch
+from symdsl.nn import outputs_of
 from symdsl.runner.estimating import FINAL, Estimator, final_laplace, laplace_at, sample
 from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runner.report import describe_run
@@ -20,6 +21,12 @@ from symdsl.runner.structure import _BLOCK_PATIENCE, _PATIENCE, LEAST_PRECISION
 from symdsl.spec import parse
 
 pytestmark = pytest.mark.usefixtures("fitted")
+
+
+def described(trainer, dataset):
+    """What a result says of a network as it stands."""
+    evidence = laplace_at(trainer, FINAL)
+    return describe_run(trainer, dataset, evidence, outputs_of(trainer.net, dataset.test.x))
 
 
 def test_a_path_without_effective_parameters_is_pruned_after_some_evidence_steps(small):
@@ -196,7 +203,7 @@ def test_the_only_candidate_of_a_layer_stays():
 def test_a_removed_block_has_neither_a_chosen_nor_a_kept_candidate():
     one, _ = without_first()
     spec = parse(BLOCKS)
-    content = describe_run(one.trainer, load(spec), laplace_at(one.trainer, FINAL))
+    content = described(one.trainer, load(spec))
     layers = {layer["name"]: layer for layer in content["layers"]}
     assert [(layers[name]["chosen"], layers[name]["kept"]) for name in ("l2", "l3")] == [(None, [])] * 2
     assert all(candidate["pruned"] for name in ("l2", "l3") for candidate in layers[name]["candidates"])
@@ -208,10 +215,10 @@ def test_an_average_in_a_removed_block_is_not_reported():
     inside = "average affine(rotation = 5, samples = 2) {\n      layer l2: CONV(3) -> 3 |> relu\n    }"
     spec = parse(BLOCKS.replace("layer l2: F-FC + CONV(3) -> 3 |> relu", inside))
     one, dataset = structure(spec), load(spec)
-    assert "averages" in describe_run(one.trainer, dataset, laplace_at(one.trainer, FINAL))
+    assert "averages" in described(one.trainer, dataset)
     for path in ("F-FC", "CONV"):
         one.trainer.prune("l3", path)
-    assert "averages" not in describe_run(one.trainer, dataset, laplace_at(one.trainer, FINAL))
+    assert "averages" not in described(one.trainer, dataset)
 
 
 def test_a_fixed_prior_is_never_moved_and_its_path_never_pruned():
@@ -372,7 +379,7 @@ def test_a_layer_without_effective_parameters_keeps_what_it_chose(small):
     with torch.no_grad():
         for key in ("l1.F-FC.w1", "l1.F-FC.w2", "l1.CONV.w", "l2.F-FC.w1", "l2.F-FC.w2", "l2.CONV.w", "h1.FC.w"):
             one.parameters[key].zero_()
-    layers = describe_run(one, dataset, laplace_at(one, FINAL))["layers"]
+    layers = described(one, dataset)["layers"]
     assert math.fsum(candidate["effective"] for candidate in layers[0]["candidates"]) == 0
     assert all(layer["chosen"] in layer["kept"] for layer in layers)
 
