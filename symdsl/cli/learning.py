@@ -5,21 +5,19 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
-import signal
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
 import rich_click as click
 
+from symdsl.cli.endings import ending_gently, telling_the_way_on
 from symdsl.cli.networks import load
 from symdsl.cli.options import PATH, SEED, device_option, json_option, seed_numbers, set_option
-from symdsl.cli.runs import run_view
-from symdsl.cli.terminal import FAILED, INTERRUPTED, deliver, fail, is_first_rank, refuse_ranks, say_why
-from symdsl.diagnostics import RunError
-from symdsl.progress import Callback, Observers, Silent, observers
+from symdsl.cli.runs import show_result
+from symdsl.cli.terminal import fail, is_first_rank, refuse_ranks
+from symdsl.progress import Callback, observers
 
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
@@ -29,8 +27,9 @@ if TYPE_CHECKING:
 
 @attrs.frozen
 class _Request:
-    """The options of `search` and `map`, one attribute each."""
+    """The options of `search` and `map`, one attribute each, and which of the two it is."""
 
+    command: str
     spec: Path | None
     device: str
     out: Path | None
@@ -86,19 +85,19 @@ class _Request:
 
         return [LOGGERS[name]() for name in dict.fromkeys(self.logs)]
 
-    def resumption(self, command: str, folder: Path) -> str:
+    def resumption(self, folder: Path) -> str:
         """The command that goes on with an interrupted run."""
         device = ["--device", self.device] if self.device != "auto" else []
         logs = [word for name in self.logs for word in ("--log", name)]
-        return shlex.join(["symdsl", command, *device, *logs, "--resume", str(folder)])
+        return shlex.join(["symdsl", self.command, *device, *logs, "--resume", str(folder)])
 
-    def say_what_is_next(self, command: str, folder: Path) -> None:
+    def say_what_is_next(self, folder: Path) -> None:
         """Prints commands that a user may want after a run, unless it is to be quiet."""
         if self.quiet or self.as_json:
             return
         baseline = self.spec if self.spec and not self.overrides else folder / "spec.sym"
         commands = [(["symdsl", "report", str(folder)], "one HTML page about it")]
-        if command == "search" and not self.several:
+        if self.command == "search" and not self.several:
             commands.insert(0, (["symdsl", "map", str(baseline)], "the baseline: the same network, priors not learned"))
         lines = [(shlex.join(words), about) for words, about in commands]
         width = max(len(line) for line, _ in lines)
@@ -155,22 +154,22 @@ def search(**options: Any) -> None:
     Ctrl-C ends a search; `symdsl search --resume RUN` continues it. `torchrun --nproc-per-node N -m symdsl search
     SPEC` divides the work among N processes or GPUs.
     """
-    _search("search", _Request(**options))
+    _search(_Request("search", **options))
 
 
 @click.command()
 @_search_options
 def map(**options: Any) -> None:
     """Train the network of a spec with fixed priors: the baseline that a search is compared with."""
-    _search("map", _Request(**options))
+    _search(_Request("map", **options))
 
 
-def _search(command: str, request: _Request) -> None:
+def _search(request: _Request) -> None:
     request.check()
     spec = None if request.spec is None else load(request.spec, request.overrides, request.quiet)
     if request.several:
         refuse_ranks("`--seeds` runs several searches: leave torchrun out, or run one search")
-        _search_seeds(command, request, spec)
+        _search_seeds(request, spec)
         return
     from symdsl import ranks, runner
 
@@ -178,7 +177,7 @@ def _search(command: str, request: _Request) -> None:
     with (
         ending_gently(),
         observers(request.quiet or not is_first_rank()) as display,
-        _telling_the_way_on(watcher := display.of(), command, request),
+        telling_the_way_on(watcher := display.of(), request.resumption),
         ranks.joined(request.device) as device,
     ):
         result = runner.search(
@@ -186,79 +185,42 @@ def _search(command: str, request: _Request) -> None:
             device=device,
             out=request.out,
             resume=request.resume,
-            objective=_OBJECTIVES[command],
+            objective=_OBJECTIVES[request.command],
             callbacks=[watcher, *loggers],
             weights_from=request.weights_from,
         )
     if not is_first_rank():
         os._exit(0)  # threads of gloo that are still there can abort an orderly end
-    deliver(run_view(result.folder, "json" if request.as_json else "table"), "table", None)
+    show_result(result.folder, request.as_json)
     if not request.as_json:
         click.echo(f"picture: {result.folder / 'architecture.svg'}")
-    request.say_what_is_next(command, result.folder)
+    request.say_what_is_next(result.folder)
 
 
-def _search_seeds(command: str, request: _Request, spec: Spec | None) -> None:
+def _search_seeds(request: _Request, spec: Spec | None) -> None:
     from symdsl import runner
     from symdsl.runs.seeds import PICTURE
 
     request.loggers()  # so that a missing package is reported at once
-    with ending_gently(), observers(request.quiet) as watcher, _telling_the_way_on(watcher, command, request):
+    with ending_gently(), observers(request.quiet) as watcher, telling_the_way_on(watcher, request.resumption):
         result = runner.search_seeds(
             spec,
             request.seeds,
             device=request.device,
             out=request.out,
             resume=request.resume,
-            objective=_OBJECTIVES[command],
+            objective=_OBJECTIVES[request.command],
             jobs=request.jobs or 1,
             watch=watcher,
             callbacks=lambda seed: request.loggers(),
         )
-    deliver(run_view(result.folder, "json" if request.as_json else "table"), "table", None)
+    show_result(result.folder, request.as_json)
     if not request.as_json:
         click.echo(f"runs: {result.folder}, a folder for each seed")
     failed = [one["seed"] for one in result["seeds"] if one["status"] != "finished"]
     if result["finished"] and not request.as_json:
         click.echo(f"picture of mean shares: {result.folder / PICTURE}")
-        request.say_what_is_next(command, result.folder)
+        request.say_what_is_next(result.folder)
     if failed:
-        way_on = request.resumption(command, result.folder)
+        way_on = request.resumption(result.folder)
         fail(f"{len(failed)} of {len(result['seeds'])} seeds failed; once that is fixed, continue with: {way_on}")
-
-
-@contextlib.contextmanager
-def _telling_the_way_on(watcher: Silent | Observers, command: str, request: _Request) -> Iterator[None]:
-    """Prints the command that continues what was interrupted or failed, if there is a folder to continue in."""
-    from symdsl.ranks import RankLostError
-
-    try:
-        yield
-    except RankLostError as error:
-        if error.silent:
-            sys.exit(FAILED)
-        way_on = "" if error.folder is None else f"; continue with: {request.resumption(command, error.folder)}"
-        say_why(f"{error}{way_on}")
-        sys.exit(FAILED)
-    except KeyboardInterrupt:
-        if watcher.folder is None:
-            raise
-        watcher.on_note(f"interrupted; continue with: {request.resumption(command, watcher.folder)}")
-        sys.exit(INTERRUPTED)
-    except RunError:
-        if watcher.folder is not None:
-            watcher.on_note(f"failed; once that is fixed, continue with: {request.resumption(command, watcher.folder)}")
-        raise
-
-
-@contextlib.contextmanager
-def ending_gently() -> Iterator[None]:
-    """Let the signals that schedulers and closed terminals send act like Ctrl-C, unless they are ignored."""
-    requests = [one for one in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(one) == signal.SIG_DFL]
-    for request in requests:
-        signal.signal(request, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        for request in requests:
-            signal.signal(request, signal.SIG_DFL)

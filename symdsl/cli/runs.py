@@ -81,6 +81,11 @@ def eval(run: Path, settings: dict[str, Override], device: str, as_json: bool) -
             click.echo(f"{name}: {value:.4f}")
 
 
+def show_result(folder: Path, as_json: bool) -> None:
+    """Print the table of a run that has ended, of several seeds or of a sweep, or the same as JSON."""
+    deliver(run_view(folder, "json" if as_json else "table"), "table", None)
+
+
 def run_view(folder: Path, emit: str) -> bytes:
     """Return a view of a run, or of a search with several seeds, as bytes to print."""
     from symdsl.runs import RunFolder, SeedsFolder, SweepFolder

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import rich_click as click
 
-from symdsl.cli.learning import ending_gently
+from symdsl.cli.endings import ending_gently, telling_the_way_on
 from symdsl.cli.options import PATH, device_option, json_option, seed_numbers
-from symdsl.cli.runs import run_view
-from symdsl.cli.terminal import INTERRUPTED, deliver, fail, refuse_ranks, tell
-from symdsl.diagnostics import RunError
-from symdsl.progress import Observers, observers
+from symdsl.cli.runs import show_result
+from symdsl.cli.terminal import fail, refuse_ranks, tell
+from symdsl.progress import observers
 
 if TYPE_CHECKING:
     from symdsl.runner.engines import Place
@@ -158,25 +156,18 @@ def sweep(**options: Any) -> None:
     from symdsl import runner
 
     wanted = None if request.resume else _grid(request)
-    with ending_gently(), observers(request.quiet) as watcher:
-        try:
-            folder = runner.sweep(
-                wanted,
-                out=request.out,
-                resume=request.resume,
-                on=request.on,
-                jobs=request.jobs,
-                resources=request.resources,
-                device=request.device,
-                watch=watcher,
-            )
-        except KeyboardInterrupt:
-            _tell_the_way_on(watcher, request, "interrupted; continue with")
-            sys.exit(INTERRUPTED)
-        except RunError:
-            _tell_the_way_on(watcher, request, "failed; once that is fixed, continue with")
-            raise
-    deliver(run_view(folder.path, "json" if request.as_json else "table"), "table", None)
+    with ending_gently(), observers(request.quiet) as watcher, telling_the_way_on(watcher, request.resumption):
+        folder = runner.sweep(
+            wanted,
+            out=request.out,
+            resume=request.resume,
+            on=request.on,
+            jobs=request.jobs,
+            resources=request.resources,
+            device=request.device,
+            watch=watcher,
+        )
+    show_result(folder.path, request.as_json)
     _tell_files(folder.path, request)
     left = len(folder.runs) - len(folder.finished())
     if left:
@@ -195,11 +186,6 @@ def _grid(request: _Request) -> Any:
         tell(found.warnings)
         click.echo(f"{len(found.runs)} run{'s' * (len(found.runs) > 1)}", err=True)
     return found
-
-
-def _tell_the_way_on(watcher: Observers, request: _Request, words: str) -> None:
-    if watcher.folder is not None:
-        watcher.on_note(f"{words}: {request.resumption(watcher.folder)}")
 
 
 def _tell_files(folder: Path, request: _Request) -> None:

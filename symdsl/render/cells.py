@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,8 +12,7 @@ if TYPE_CHECKING:
 Cells = tuple[str, ...]
 
 UNKNOWN = "–"
-STATES = {"waiting": "has not begun", "running": "is going on", "interrupted": "was interrupted", "failed": "failed"}
-"""Words in a table for a run that is not finished, by its status."""
+_STATES = {"waiting": "has not begun", "running": "is going on", "interrupted": "was interrupted", "failed": "failed"}
 WIDTH = 160  # of tables that no terminal limits
 
 
@@ -56,6 +55,11 @@ def table_text(shown: Group, terminal: bool = False) -> str:
     text = StringIO()
     Console(file=text, width=None if terminal else WIDTH, force_terminal=terminal).print(shown)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def unfinished(name: str, run: Mapping[str, Any]) -> str:
+    """Return what has become of a run that is not finished, by its `status`, and its `reason` if it has one."""
+    return f"{name} {_STATES[run['status']]}" + (f": {run['reason']}" if run["reason"] else "")
 
 
 def number_text(value: float | None) -> str:

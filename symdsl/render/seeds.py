@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symdsl.render.cells import STATES, add_section, new_table, number_text, percent_text, with_lines
+from symdsl.render.cells import add_section, new_table, number_text, percent_text, unfinished, with_lines
 from symdsl.render.table import METRICS
 
 if TYPE_CHECKING:
@@ -42,11 +42,7 @@ def seeds_table(content: Mapping[str, Any]) -> Group:
     shown = new_table(COLUMNS)
     for layer in content["layers"]:
         add_section(shown, (_candidate(layer, one, content["finished"]) for one in layer["candidates"]))
-    others = [
-        f"seed {one['seed']} {STATES[one['status']]}" + (f": {one['reason']}" if one["reason"] else "")
-        for one in content["seeds"]
-        if one["status"] != "finished"
-    ]
+    others = [unfinished(f"seed {one['seed']}", one) for one in content["seeds"] if one["status"] != "finished"]
     return with_lines(shown, [*_metrics(content), "", *_agreement(content), *others])
 
 

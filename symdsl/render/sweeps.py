@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from symdsl.render.cells import STATES, UNKNOWN, Cells, new_table, number_text, percent_text, with_lines
+from symdsl.render.cells import UNKNOWN, Cells, new_table, number_text, percent_text, unfinished, with_lines
 from symdsl.render.runs import time_text
 
 if TYPE_CHECKING:
@@ -41,11 +41,7 @@ def sweep_table(rows: Sequence[Row], axes: Sequence[str]) -> Group:
     for choice, alike in by_choice.items():
         table.add_row(*(Text(cell) for cell in (*choice, *_figures(alike, shown))))
     done = sum(row["status"] == "finished" for row in rows)
-    others = [
-        f"{row['run']} {STATES[row['status']]}" + (f": {row['reason']}" if row["reason"] else "")
-        for row in rows
-        if row["status"] != "finished"
-    ]
+    others = [unfinished(row["run"], row) for row in rows if row["status"] != "finished"]
     return with_lines(table, [f"{done} of {len(rows)} runs finished", *others])
 
 

@@ -152,16 +152,12 @@ class SeveralFolder(ABC, Generic[Kept]):
         text = json.dumps(finite(self.content()), indent=2, allow_nan=False, ensure_ascii=False)
         write_atomic(self.path / self.LIST, f"{text}\n".encode())
 
-    def present(self, one: Kept) -> Kept:
-        """Return the run as its folder describes it; what is no longer going on but says so was cut off."""
-        return self._read(one)[0]
-
     def results(self) -> Iterator[tuple[Kept, Mapping[str, Any] | None]]:
         """Yield every run in its present state, with the content of `result.json` where it is finished."""
         yield from map(self._read, self.runs)
 
     def _read(self, one: Kept) -> tuple[Kept, Mapping[str, Any] | None]:
-        """A run in its present state, and its result; one whose files cannot be read has failed."""
+        """A run as its folder describes it, and its result; one whose files cannot be read has failed."""
         if not self.has_begun(one):
             return (one.noted("waiting", None) if one.status == "finished" else one), None
         run = RunFolder.view(self.run(one))

@@ -8,13 +8,14 @@ from typing import Any
 
 Result = Mapping[str, Any]
 
-_METRICS = (
+METRICS: tuple[tuple[str, ...], ...] = (
     *(("test", name) for name in ("accuracy", "rmse", "r2", "nll", "ece")),
     *(("train", name) for name in ("accuracy", "rmse", "r2", "nll")),
     ("noise_std",),
     ("neg_log_evidence_per_example",),
     ("wall_s", "total"),
 )
+"""Where `result.json` has numbers that runs are compared by, each named by its path with dots."""
 
 
 def summary(results: Sequence[Result]) -> dict[str, Any]:
@@ -28,7 +29,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         and for every candidate how often it was `chosen` and `kept`, and the mean of its share (`relative`) with
         `spread`, `min` and `max`.
     """
-    measured = {".".join(path): _present(results, path) for path in _METRICS}
+    measured = {".".join(path): _present(results, path) for path in METRICS}
     depth = len(results[0]["layers"]) if results else 0
     return {
         "finished": len(results),

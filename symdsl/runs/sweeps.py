@@ -14,18 +14,11 @@ from symdsl.diagnostics import RunError
 from symdsl.runs.files import SCHEMA
 from symdsl.runs.folder import SWEEP, locked
 from symdsl.runs.several import SeveralFolder, State
-from symdsl.runs.summary import value_at
+from symdsl.runs.summary import METRICS, value_at
 
 TABLE, PAGE = "sweep.csv", "sweep.html"
 
-FIGURES: tuple[tuple[str, ...], ...] = (
-    ("parameters",),
-    ("epochs",),
-    *(("test", name) for name in ("accuracy", "rmse", "r2", "nll", "ece")),
-    *(("train", name) for name in ("accuracy", "rmse", "r2", "nll")),
-    ("neg_log_evidence_per_example",),
-    ("wall_s", "total"),
-)
+FIGURES = (("parameters",), ("epochs",), *METRICS)
 """Where `result.json` has the numbers that the table shows, each named by its path with dots."""
 
 
@@ -127,7 +120,7 @@ class SweepFolder(SeveralFolder[SweepRun]):
 
     def content(self) -> dict[str, Any]:
         """Return what `sweep.json` holds: the points, and the runs in their present states."""
-        present = [attrs.asdict(self.present(one)) for one in self.runs]
+        present = [attrs.asdict(one) for one, _ in self.results()]
         return {"schema": SCHEMA, "points": [attrs.asdict(one) for one in self.points], "runs": present}
 
     def rows(self) -> list[dict[str, Any]]:
