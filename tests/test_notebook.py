@@ -10,7 +10,7 @@ from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 from traitlets.config import Config
 
 import symdsl
-from symdsl.runner.searching import Result
+from symdsl.runner.result import Result
 
 BODY = """
 data synthetic(size = 4) |> standardize

@@ -3,7 +3,8 @@
 from symdsl.runner.audits import audit_spec_or_run
 from symdsl.runner.evaluate import evaluate
 from symdsl.runner.loading import Run, load_run
-from symdsl.runner.searching import Recorded, Result, search
+from symdsl.runner.result import Recorded, Result
+from symdsl.runner.searching import search
 from symdsl.runner.seeds import SeedsResult, search_seeds
 from symdsl.runner.sweeping import grid, sweep
 from symdsl.runner.timing import probe

@@ -31,10 +31,12 @@ from symdsl.runner.device import describe, is_out_of_memory, resolve_device
 from symdsl.runner.model import model_bytes
 from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import Evidence, describe_run
+from symdsl.runner.result import Result
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
 from symdsl.runner.start import SETTLING_EXAMPLES, StartKind, begin, settle, starts, stated_start
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import EpochMetrics, Trainer, stream
+from symdsl.runner.trial import BEST_EVIDENCE, LEAST_GAIN, is_behind, late_evidence, trial_epochs
 from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
 from symdsl.runs.files import checksum
@@ -50,61 +52,13 @@ _SAVING_SHARE = 0.05
 _PHASES = {"loading": 0.0, "training": 0.0, "evidence": 0.0, "posterior": 0.0}
 """Seconds of each phase before it has begun."""
 
-_TRIAL = 0.2
-"""Share of the epochs that each of two starts is tried for."""
-
-_LEAST_GAIN = 0.05
-"""Nats of evidence per example by which one start is better than another: estimates may differ as much by chance."""
-
-_BEHIND = 2
-"""Evidence steps in a row, the last of an epoch each, after which a start of worse evidence is given up."""
-
-_BEST_EVIDENCE = "best_neg_log_evidence_per_example"
-_EVIDENCE = {"neg_log_evidence_per_example", _BEST_EVIDENCE}
+_EVIDENCE = {"neg_log_evidence_per_example", BEST_EVIDENCE}
 
 _PATIENCE = 5
 """Epochs after which a network should do better than guess; a tenth of them, if the run is long."""
 
 _GUESSING = 0.02
 """Share of the deviance explained below which a network has learned next to nothing."""
-
-
-@attrs.frozen(eq=False)
-class Recorded(Mapping[str, Any]):
-    """A result, read by the keys of the file that records it.
-
-    Attributes:
-        content: what that file holds.
-        folder: the folder that it is in.
-        spec: the spec as run.
-    """
-
-    content: dict[str, Any] = attrs.field(repr=False)
-    folder: Path
-    spec: Spec = attrs.field(repr=False)
-
-    def __getitem__(self, key: str) -> Any:
-        return self.content[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.content)
-
-    def __len__(self) -> int:
-        return len(self.content)
-
-
-@attrs.frozen(eq=False)
-class Result(Recorded):
-    """The result of a search, recorded in the `result.json` of its run folder."""
-
-    def _repr_svg_(self) -> str:
-        return render.architecture(self.spec.graph(), self.content, "svg").decode()
-
-    def _repr_html_(self) -> str:
-        return render.result_html(self.content, self._repr_svg_())
-
-    def _repr_markdown_(self) -> str:
-        return render.result_markdown(self.content)
 
 
 def search(
@@ -277,11 +231,12 @@ class _Run:
         some = torch.randperm(len(self.dataset.train), generator=stream("cpu", seed, "settling"))[:SETTLING_EXAMPLES]
         rates = settle(net, self.dataset.train.x[some], stream("cpu", seed, "orders"))
         start = stated_start(self.spec.facts) if kind is None else begin(net, self.spec.facts, kind)
+        compared = trial_epochs(self.spec.facts.search) if self._untried else 0
         self.trainer = Trainer(net, self.spec.facts, self.dataset, seed, start.precisions, rates)
         self.learner = (
             Variational(self.trainer, start.learned)
             if self.objective == "elbo"
-            else Structure(self.trainer, start, self._note, self._trial_epochs if self._untried else 0)
+            else Structure(self.trainer, start, self._note, compared)
         )
 
     def _note(self, text: str) -> None:
@@ -382,17 +337,11 @@ class _Run:
         for record in records:
             self.folder.append_metrics(record)
 
-    @property
-    def _trial_epochs(self) -> int:
-        """The number of epochs that each of two starts is tried for."""
-        search = self.spec.facts.search
-        return search.burnin + math.ceil(_TRIAL * (search.epochs - search.burnin))
-
     def finish(self) -> Result:
         """Run the epochs that are left, then write the result."""
         search = self.spec.facts.search
         while self.trainer.epoch < search.epochs:
-            if self._untried and self.trainer.epoch == self._trial_epochs:
+            if self._untried and self.trainer.epoch == trial_epochs(search):
                 self._choose_start()
             try:
                 self._epoch()
@@ -426,14 +375,14 @@ class _Run:
         return content
 
     def _choose_start(self) -> None:
-        """Train from the other start for as many epochs, and go on from it if its evidence is better by `_LEAST_GAIN`.
+        """Train from the other start for as many epochs, and go on from it if its evidence is better by `LEAST_GAIN`.
 
         That is the evidence under the best precisions, in the mean over the second half of these epochs, in which both
         networks still learn. Of networks that fit every example the evidence says less. A start that falls behind is
         given up before these epochs are over.
         """
         self._save()
-        trial = self._trial_epochs
+        trial = trial_epochs(self.spec.facts.search)
         first, first_records = (self.start, self.trainer, self.learner), self._trial
         self._set_up(self._untried[0])
         tried, self._untried, self._trial, self._held_back = self.start, [], [], []
@@ -443,16 +392,16 @@ class _Run:
         try:
             while len(records) < trial and not behind:
                 records.append(self._trained()[0])
-                behind = ranks.from_first(lambda: _is_behind(records, first_records))
+                behind = ranks.from_first(lambda: is_behind(records, first_records))
         except NumericalError as error:
             self.callbacks.on_note(f"a {tried} start does not work: {error}")
             records = []
-        own, other = _late_evidence(first_records[: len(records)]), _late_evidence(records)
+        own, other = late_evidence(first_records[: len(records)]), late_evidence(records)
         found = f"; -log evidence/example {own:.4f} from a {first[0]} one, {other:.4f} from a {tried} one"
         if behind and len(records) < trial:
             found += f", given up after {len(records)} epochs"
         notes, self._held_back = self._held_back, None
-        if not behind and ranks.from_first(lambda: own - other > _LEAST_GAIN):
+        if not behind and ranks.from_first(lambda: own - other > LEAST_GAIN):
             self._rewrite_metrics(records)
             self._losses = [record["loss"] for record in records]
         else:
@@ -560,17 +509,3 @@ class _Run:
         self.folder.write_json(RESULT, content)
         self.folder.seal(LEARNED, *PICTURES)
         self.folder.set_status("finished", datetime.now(UTC))
-
-
-def _is_behind(records: Sequence[Mapping[str, Any]], others: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether the evidence of some epochs is worse by `_LEAST_GAIN` than in those of another start, twice in a row."""
-    pairs = [(one.get(_BEST_EVIDENCE), other.get(_BEST_EVIDENCE)) for one, other in zip(records, others, strict=False)]
-    losses = [own - other for own, other in pairs if own is not None and other is not None]
-    return len(losses) >= _BEHIND and min(losses[-_BEHIND:]) > _LEAST_GAIN
-
-
-def _late_evidence(records: Sequence[Mapping[str, Any]]) -> float:
-    """The best negative log evidence per example in the mean over the second half of some epochs; NaN without one."""
-    found = [one.get(_BEST_EVIDENCE) for one in records[len(records) // 2 :]]
-    there = [one for one in found if one is not None]
-    return math.fsum(there) / len(there) if there else math.nan

@@ -14,7 +14,8 @@ from symdsl import render, runs
 from symdsl.progress import Observers
 from symdsl.runner.engines import Children, InProcess
 from symdsl.runner.many import run_all
-from symdsl.runner.searching import Objective, Recorded, objective_of
+from symdsl.runner.result import Recorded
+from symdsl.runner.searching import Objective, objective_of
 from symdsl.runner.tasks import Task
 from symdsl.runs import SeedsFolder
 from symdsl.runs.files import checksum

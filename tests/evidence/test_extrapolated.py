@@ -1,5 +1,3 @@
-import math
-
 import pytest
 import torch
 
@@ -97,4 +95,4 @@ def test_counts_follow_the_noise_as_they_follow_the_precision():
     found = one_tensor()
     first, second = found.at({"a": 4.0}), found.at({"a": 16.0}, 0.25)
     assert first.effective["a"] == pytest.approx(second.effective["a"])
-    assert second.value - first.value == pytest.approx(NUMBER * math.log(4))
+    assert first.value == pytest.approx(second.value)

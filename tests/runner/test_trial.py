@@ -8,7 +8,7 @@ from runner.test_search import Interrupting, Listening, read, timeless
 from symdsl import runner
 from symdsl.diagnostics import NumericalError
 from symdsl.progress import Callback
-from symdsl.runner import searching
+from symdsl.runner import searching, trial
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
 
@@ -41,8 +41,8 @@ class Epochs(Callback):
 @pytest.fixture(params=["relaxed", "symmetric"])
 def better(request, monkeypatch):
     """The start that the evidence is to prefer."""
-    monkeypatch.setattr(searching, "_late_evidence", lambda records: 1.0 if _kind(records) == request.param else 2.0)
-    monkeypatch.setattr(searching, "_is_behind", lambda *_: False)
+    monkeypatch.setattr(searching, "late_evidence", lambda records: 1.0 if _kind(records) == request.param else 2.0)
+    monkeypatch.setattr(searching, "is_behind", lambda *_: False)
     return request.param
 
 
@@ -54,9 +54,9 @@ def _kind(records):
 
 def test_starts_are_compared_by_the_evidence_of_the_second_half_of_their_epochs():
     records = [{"best_neg_log_evidence_per_example": one} for one in (9.0, 3.0, 5.0)]
-    assert searching._late_evidence([*records, {}]) == 5
-    assert searching._late_evidence([{}, *records]) == 4
-    assert math.isnan(searching._late_evidence([]))
+    assert trial.late_evidence([*records, {}]) == 5
+    assert trial.late_evidence([{}, *records]) == 4
+    assert math.isnan(trial.late_evidence([]))
 
 
 def test_a_start_is_behind_after_two_evidence_steps_in_a_row_that_are_worse():
@@ -64,23 +64,23 @@ def test_a_start_is_behind_after_two_evidence_steps_in_a_row_that_are_worse():
         return [{} if one is None else {"best_neg_log_evidence_per_example": one} for one in evidence]
 
     first = records(3.0, None, 2.0, 1.0, 1.0)
-    assert not searching._is_behind(records(3.1), first)
-    assert searching._is_behind(records(3.1, None, 2.1), first)
-    assert not searching._is_behind(records(3.1, None, 2.04), first)
-    assert not searching._is_behind(records(3.1, None, 2.0, 1.1), first)
-    assert searching._is_behind(records(3.1, None, 2.0, 1.1, 1.1), first)
-    assert not searching._is_behind([], first)
+    assert not trial.is_behind(records(3.1), first)
+    assert trial.is_behind(records(3.1, None, 2.1), first)
+    assert not trial.is_behind(records(3.1, None, 2.04), first)
+    assert not trial.is_behind(records(3.1, None, 2.0, 1.1), first)
+    assert trial.is_behind(records(3.1, None, 2.0, 1.1, 1.1), first)
+    assert not trial.is_behind([], first)
 
 
 def test_a_start_that_falls_behind_is_given_up_though_it_was_better_before(small, tmp_path, monkeypatch):
-    monkeypatch.setattr(searching, "_late_evidence", lambda records: 1.0 if _kind(records) == "symmetric" else 2.0)
+    monkeypatch.setattr(searching, "late_evidence", lambda records: 1.0 if _kind(records) == "symmetric" else 2.0)
     lengths = []
 
     def behind(records, others):
         lengths.append((len(records), len(others)))
         return len(records) == 2
 
-    monkeypatch.setattr(searching, "_is_behind", behind)
+    monkeypatch.setattr(searching, "is_behind", behind)
     longer = {"search__epochs": 20, "search__every": 2}
     spec = small(search__start="both", **longer)
     heard = Listening()
@@ -93,7 +93,7 @@ def test_a_start_that_falls_behind_is_given_up_though_it_was_better_before(small
 
 def test_a_start_that_is_hardly_better_is_not_taken(small, tmp_path, monkeypatch):
     evidence = iter((2.0, 1.96))
-    monkeypatch.setattr(searching, "_late_evidence", lambda records: next(evidence))
+    monkeypatch.setattr(searching, "late_evidence", lambda records: next(evidence))
     assert runner.search(small(**BOTH), device="cpu", out=tmp_path / "run")["start"] == "relaxed"
 
 
@@ -126,8 +126,8 @@ def test_an_interrupted_trial_ends_like_an_uninterrupted_one(small, tmp_path, be
 
 def test_a_search_that_is_interrupted_as_it_goes_over_to_the_other_start_chooses_it_again(small, tmp_path, monkeypatch):
     evidence = {"relaxed": 2.0, "symmetric": 1.0}
-    monkeypatch.setattr(searching, "_late_evidence", lambda records: evidence[_kind(records)])
-    monkeypatch.setattr(searching, "_is_behind", lambda *_: False)
+    monkeypatch.setattr(searching, "late_evidence", lambda records: evidence[_kind(records)])
+    monkeypatch.setattr(searching, "is_behind", lambda *_: False)
     runner.search(small(**BOTH), device="cpu", out=tmp_path / "whole")
     honest = searching._Run._rewrite_metrics
 
