@@ -57,6 +57,10 @@ class Span:
         return Span(self.source, self.line, self.column, end.end_line, end.end_column)
 
 
+NOWHERE = Span("", 1, 1, 1, 1)
+"""The place of what no text holds."""
+
+
 @attrs.frozen
 class Place:
     """A span together with the source line it starts on and what to write under it."""

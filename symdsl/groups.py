@@ -180,3 +180,6 @@ GROUPS: dict[str, Group] = {
 
 The intersection of any two is in the table, so what is left of a group is always a group with a name.
 """
+
+LIFTED = tuple(name for name in GROUPS if name != TRIVIAL)
+"""The names of the groups that a map can be lifted to."""

@@ -7,12 +7,12 @@ import math
 import zipfile
 import zlib
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any
 
 import attrs
 
 from symdsl.analysis.doubts import doubts_of_labels, doubts_of_shape, doubts_of_targets
-from symdsl.catalog.data import BadDataError, Outline
+from symdsl.catalog.data import BadDataError, Outline, Task
 from symdsl.language.nearby import nearest
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def read_header(file: IO[bytes], size: int) -> Header:
     return Header(tuple(shape), dtype, columns_first)
 
 
-def _task(header: Header, task: str) -> Literal["classification", "regression"]:
+def _task(header: Header, task: str) -> Task:
     whole = header.dtype.kind in "iu"
     if task == "classification" and not whole:
         raise BadDataError(f"class labels must be whole numbers, but `y_train` holds {header.dtype}")

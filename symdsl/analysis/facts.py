@@ -7,9 +7,10 @@ from typing import Literal
 
 import attrs
 
+from symdsl.catalog.data import Task as Task
 from symdsl.catalog.shapes import FactorSize as FactorSize
 from symdsl.catalog.shapes import Shape as Shape
-from symdsl.catalog.shapes import Value as Value
+from symdsl.catalog.signatures import Value as Value
 from symdsl.diagnostics import Span
 
 FLOAT32_BYTES = 4
@@ -269,7 +270,7 @@ class Data:
     height: int
     width: int
     classes: int
-    task: Literal["classification", "regression"]
+    task: Task
 
 
 @attrs.frozen

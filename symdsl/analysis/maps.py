@@ -14,7 +14,7 @@ from symdsl.analysis.walker import Walker
 from symdsl.catalog.data import CHANNELS_FIRST, channels_last
 from symdsl.catalog.networks import INPUTS, REDUCTIONS
 from symdsl.diagnostics import Span
-from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.groups import LIFTED, TRIVIAL
 from symdsl.language import ast
 
 
@@ -70,9 +70,8 @@ def _check_data(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Non
 
 def lift(node: ast.Lift, walker: Walker) -> None:
     """Process `lift`: copy a plain map to the elements of a group."""
-    groups = [name for name in GROUPS if name != TRIVIAL]
-    if node.group.text not in groups:
-        unknown("E305", "group", node.group.text, node.group.span, groups, walker.scope.collector)
+    if node.group.text not in LIFTED:
+        unknown("E305", "group", node.group.text, node.group.span, LIFTED, walker.scope.collector)
         walker.shape = None
     shape = walker.shape
     if shape is None:

@@ -15,7 +15,7 @@ from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
 from symdsl.analysis.values import Applied, describe
 from symdsl.catalog.networks import NORMAL
-from symdsl.diagnostics import Span, listing
+from symdsl.diagnostics import NOWHERE, Span, listing
 from symdsl.kinds import KINDS, Arguments, Tensor, completed, label
 from symdsl.language import ast
 
@@ -184,7 +184,7 @@ class Rules:
 
     @property
     def _place(self) -> Span:
-        return self.reaches[self._wild[0]].rule.place if self._wild else ast.NOWHERE
+        return self.reaches[self._wild[0]].rule.place if self._wild else NOWHERE
 
     def _report_idle(self, reach: Reach, walked: Walk) -> None:
         layer, kind, *tensor = reach.rule.selector

@@ -19,6 +19,7 @@ QUADRANTS = ("top left", "top right", "bottom left", "bottom right")
 _TEN = tuple("0123456789")
 
 Arguments = Mapping[str, Value]
+Task = Literal["classification", "regression"]
 
 
 class MisfitError(Exception):
@@ -81,7 +82,7 @@ class Outline:
     classes: int
     train: int
     test: int
-    task: Literal["classification", "regression"] = "classification"
+    task: Task = "classification"
     names: tuple[str, ...] = ()
     uneven: str = ""
     standardized: frozenset[str] = frozenset()

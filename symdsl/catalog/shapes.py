@@ -1,12 +1,10 @@
-"""Shapes of feature maps and of curvature factors, and the values of arguments."""
+"""Shapes of feature maps and of curvature factors."""
 
 from __future__ import annotations
 
 import attrs
 
 from symdsl.groups import GROUPS, TRIVIAL
-
-Value = int | float | bool | str | tuple["Value", ...]
 
 
 @attrs.frozen

@@ -18,12 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from symdsl.analysis.arrays import NAMES, read_header
+from symdsl.catalog.data import Task
 from symdsl.data.checks import check_finite
 from symdsl.data.memory import MEMORY, Room
 from symdsl.data.records import Dataset, Examples, Watch, unwatched
 from symdsl.diagnostics import RunError, listing
-
-Task = Literal["classification", "regression"]
 
 _PIECE = 1 << 22
 """Numbers of images that are read at a time."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Literal
 
 import attrs
 import torch
 from torch import Generator, Tensor
 
+from symdsl.catalog.data import Task
 from symdsl.data.memory import MEMORY, Room, chunk_of
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 
@@ -68,7 +68,7 @@ class Dataset:
 
     train: Examples
     test: Examples
-    task: Literal["classification", "regression"]
+    task: Task
     room: Room = MEMORY
     preprocessing: Preprocessing = UNPREPARED
 

@@ -15,7 +15,6 @@ from symdsl.catalog.networks import ACTIVATIONS, INPUTS, NORMAL, REDUCTIONS, TRA
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Parameter, Signature, Switch, Type
 from symdsl.editor.cursor import Cursor
-from symdsl.editor.outline import ITEMS, STATEMENTS
 from symdsl.editor.reading import Reading
 from symdsl.editor.symbols import Symbol, imported_file
 from symdsl.editor.wording import (
@@ -29,9 +28,10 @@ from symdsl.editor.wording import (
     signatures,
     values,
 )
-from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.groups import LIFTED
 from symdsl.kinds import call_signature
 from symdsl.language.keywords import keywords
+from symdsl.language.repairs import ITEMS, STATEMENTS
 
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_]*)*$")
 _CALCULATING = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARE"})
@@ -222,7 +222,6 @@ def _templates(what: str) -> Callable[[Cursor, Reading], Iterable[Item]]:
 
 _SOURCES = {name: source.signature for name, source in SOURCES.items()}
 _TRANSFORMS = {name: transform.signature for name, transform in TRANSFORMS.items()}
-_GROUPS = [name for name in GROUPS if name != TRIVIAL]
 _VALUE_ENDS = frozenset({"NAME", "NUMBER", "RPAR", "RSQB"})
 
 _ITEM_ROWS = (
@@ -233,7 +232,7 @@ _ITEM_ROWS = (
     _Row("USE", frozenset({"USE"}), _templates("block")),
     _Row("INPUT", frozenset({"INPUT"}), _table(INPUTS)),
     _Row("AVERAGE", frozenset({"AVERAGE"}), _table(TRANSFORMATIONS)),
-    _Row("LIFT", frozenset({"LIFT"}), _words(_GROUPS, "group")),
+    _Row("LIFT", frozenset({"LIFT"}), _words(LIFTED, "group")),
     _Row("PROJECT", frozenset({"PROJECT"}), _words(REDUCTIONS, "over the group")),
     _Row("POOL", frozenset({"POOL"}), _words(REDUCTIONS, "over all positions")),
     _Row("REPEAT", frozenset({"REPEAT"}), _names),

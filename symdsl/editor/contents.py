@@ -9,6 +9,7 @@ import attrs
 from lark import Token
 
 from symdsl.editor.outline import Entry
+from symdsl.language.repairs import ITEMS
 
 
 @attrs.frozen
@@ -75,8 +76,6 @@ _WHAT: dict[str, tuple[str, _Title]] = {
     "SEARCH": ("search", _first),
     "PROFILE": ("search", _second),
     "LAYER": ("layer", _path),
-    **dict.fromkeys(
-        ("INPUT", "LIFT", "USE", "REPEAT", "RESIDUAL", "AVERAGE", "PROJECT", "POOL", "FLATTEN"), ("item", _first)
-    ),
+    **dict.fromkeys(ITEMS - {"LAYER"}, ("item", _first)),
 }
 """The sort of an entry and the tokens that name it, by the word that it begins with."""

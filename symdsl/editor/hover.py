@@ -14,7 +14,7 @@ from symdsl.catalog.networks import ACTIVATIONS, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Parameter
 from symdsl.editor.cursor import Bracket, Cursor
-from symdsl.editor.outline import ITEMS, Entry
+from symdsl.editor.outline import Entry
 from symdsl.editor.reading import Reading
 from symdsl.editor.symbols import Symbol
 from symdsl.editor.wording import (
@@ -27,9 +27,10 @@ from symdsl.editor.wording import (
     signatures,
     values,
 )
-from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.groups import GROUPS, LIFTED
 from symdsl.kinds import call_signature
 from symdsl.language import ast
+from symdsl.language.repairs import ITEMS
 from symdsl.resources import read_shipped
 
 _MOST_SHOWN = 8
@@ -244,7 +245,7 @@ def _callable(asked: _Asked) -> str:
 def _word(asked: _Asked) -> str:
     """A word that has a meaning of its own."""
     word = str(asked.word)
-    if word in GROUPS and word != TRIVIAL:
+    if word in LIFTED:
         return f"`{word}`: the group of {GROUPS[word].moves}, with {GROUPS[word].order} elements"
     if word in ACTIVATIONS and asked.cursor.since("THEN"):
         return f"`{word}`: an activation, which acts on every number by itself"

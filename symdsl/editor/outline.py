@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 import attrs
 from lark import Token
 
-STATEMENTS = frozenset({"LET", "IMPORT", "DATA", "BLOCK", "NETWORK", "PRIOR", "SEARCH", "PROFILE"})
-ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "USE", "REPEAT", "RESIDUAL", "AVERAGE", "PROJECT", "POOL", "FLATTEN"})
+from symdsl.language.repairs import ITEMS, STATEMENTS
+
 _OF_LINES = frozenset({"PRIOR", "SEARCH", "PROFILE"})
 _OPENING, _CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
 _UNFINISHED = frozenset({"EQUAL", "TILDE", "DOT", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARE"})

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from symdsl.analysis import facts
-from symdsl.diagnostics import Span
+from symdsl.diagnostics import NOWHERE, Span
 from symdsl.graph.build import chain
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-NOWHERE = Span("", 1, 1, 1, 1)
 """The span of what was written without one."""
 
 _RECORDS: dict[str, type] = {

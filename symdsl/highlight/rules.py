@@ -14,7 +14,7 @@ from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, INPUTS, NORMAL, REDUCTIONS, TRANSFORMATIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Choice, Signature, Switch
-from symdsl.groups import GROUPS, TRIVIAL
+from symdsl.groups import GROUPS, LIFTED
 from symdsl.kinds import KINDS
 from symdsl.language.keywords import FLAGS, keywords
 
@@ -54,10 +54,9 @@ def callables() -> tuple[str, ...]:
 
 def constants() -> tuple[str, ...]:
     """Return the words with a fixed meaning."""
-    groups = [name for name in GROUPS if name != TRIVIAL]
     called = [one.signature for table in (SOURCES, TRANSFORMS, KINDS.built_in) for one in table.values()]
     choices = [word for signature in (*called, NORMAL, SEARCH) for word in _choices(signature)]
-    return _sorted({*ACTIVATIONS, *REDUCTIONS, *groups, "classes", "channels", "bias", *choices} - {*callables()})
+    return _sorted({*ACTIVATIONS, *REDUCTIONS, *LIFTED, "classes", "channels", "bias", *choices} - {*callables()})
 
 
 def rules() -> tuple[Rule, ...]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from symdsl.catalog.shapes import Value
-from symdsl.catalog.signatures import Parameter, Real, Signature
+from symdsl.catalog.signatures import Parameter, Real, Signature, Value
 from symdsl.kinds.convolution import CONV
 from symdsl.kinds.convolution.signature import K, kernel_limit
 from symdsl.kinds.dense import FACTORED, FACTORED_GROUP, FC

@@ -8,8 +8,8 @@ from typing import Any
 
 import attrs
 
-from symdsl.catalog.shapes import FactorSize, Shape, Value
-from symdsl.catalog.signatures import Signature
+from symdsl.catalog.shapes import FactorSize, Shape
+from symdsl.catalog.signatures import Signature, Value
 from symdsl.diagnostics import RunError
 
 TRANSLATIONS = "translations"

@@ -6,9 +6,7 @@ from typing import TypeAlias
 
 import attrs
 
-from symdsl.diagnostics import Span
-
-NOWHERE = Span("", 1, 1, 1, 1)
+from symdsl.diagnostics import NOWHERE, Span
 
 
 @attrs.frozen

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from symdsl.catalog.data import Task
 from symdsl.diagnostics import RunError
 from symdsl.runs.files import read_if_there
 
@@ -35,7 +36,7 @@ class Predictions:
         images: pictures of them, uint8 `[mistake, row, column, channel]`, of one channel (grey) or three.
     """
 
-    task: Literal["classification", "regression"]
+    task: Task
     names: tuple[str, ...]
     target: NDArray[Any]
     predicted: NDArray[Any]

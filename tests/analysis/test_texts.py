@@ -13,9 +13,8 @@ import attrs
 import pytest
 
 from symdsl.analysis.facts import Facts, Layer
-from symdsl.diagnostics import Span
+from symdsl.diagnostics import NOWHERE, Span
 from symdsl.graph.serial import content_hash
-from symdsl.language.ast import NOWHERE
 from symdsl.language.formatter import format_text
 from symdsl.spec import Spec, load, parse
 

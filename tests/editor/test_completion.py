@@ -11,9 +11,9 @@ from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.editor.completion import Completion, complete
-from symdsl.editor.outline import ITEMS, STATEMENTS
 from symdsl.kinds import KINDS
 from symdsl.language.keywords import keywords
+from symdsl.language.repairs import ITEMS, STATEMENTS
 
 
 def completed(text: str, path: Path | None = None) -> Completion:

@@ -10,7 +10,7 @@ import attrs
 from symdsl.catalog.shapes import FactorSize
 from symdsl.catalog.signatures import Choice, Parameter
 from symdsl.diagnostics import listing
-from symdsl.groups import GROUPS, TRIVIAL, TWO_STEPS_FROM, Group
+from symdsl.groups import GROUPS, LIFTED, TRIVIAL, TWO_STEPS_FROM, Group
 from symdsl.kinds.convolution.signature import conv_refusal, taps_of
 from symdsl.kinds.record import TRANSLATIONS, Arguments, Refusal, Site, Tensor
 
@@ -157,6 +157,5 @@ def _line_refusal(site: Site, arguments: Arguments) -> Refusal | None:
     )
 
 
-_LIFTED = tuple(name for name in GROUPS if name != TRIVIAL)
 FACTOR = Parameter("factor", Choice(tuple(_FACTORS)), "full", "how the filter depends on the group")
-GROUP = Parameter("group", Choice(_LIFTED), None, "a subgroup of the map's group; left out: the map's group")
+GROUP = Parameter("group", Choice(LIFTED), None, "a subgroup of the map's group; left out: the map's group")
