@@ -40,7 +40,8 @@ from symdsl.runner.trial import BEST_EVIDENCE, LEAST_GAIN, is_behind, late_evide
 from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
 from symdsl.runs.files import checksum
-from symdsl.runs.folder import GRAPH, LEARNED, PICTURES, POSTERIOR, RESULT, SPEC, WEIGHTS, OnlookersFolder, in_use
+from symdsl.runs.folder import GRAPH, LEARNED, PICTURES, POSTERIOR, RESULT, SPEC, WEIGHTS, OnlookersFolder
+from symdsl.runs.locks import in_use
 from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.spec import Spec
 

@@ -17,7 +17,8 @@ from symdsl.diagnostics import NumericalError, RunError, SpecError
 from symdsl.progress import Callback, Callbacks, Metrics
 from symdsl.runner.searching import Objective, search
 from symdsl.runs import RunFolder
-from symdsl.runs.folder import RESULT, RUN, SPEC, has_checkpoint, in_use
+from symdsl.runs.folder import RESULT, RUN, SPEC, has_checkpoint
+from symdsl.runs.locks import in_use
 from symdsl.spec import Spec, parse
 
 _PAUSE = 0.2

@@ -141,6 +141,11 @@ def finite(value: Any) -> Any:
     return value
 
 
+def json_content(value: Any) -> bytes:
+    """Return a value as the content of an indented JSON file; numbers that are not finite become null."""
+    return f"{json.dumps(finite(value), indent=2, allow_nan=False, ensure_ascii=False)}\n".encode()
+
+
 def epoch_of(record: Mapping[str, Any]) -> int:
     """Return the epoch of a record.
 

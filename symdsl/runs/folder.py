@@ -10,28 +10,28 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from symdsl.diagnostics import RunError
 from symdsl.runs import checkpoint, metrics
 from symdsl.runs.files import (
     SCHEMA,
     checksum,
-    finite,
     is_draft,
+    json_content,
     names_the_file,
     read,
     read_if_there,
     read_json,
     write_atomic,
 )
+from symdsl.runs.locks import LOCK, LockedFolder, in_use, locked
 from symdsl.runs.schema import Status, check_result, check_status
 
 if TYPE_CHECKING:
     import networkx as nx
 
-LOCK, RUN, RESULT, METRICS = ".lock", "run.json", "result.json", "metrics.jsonl"
+RUN, RESULT, METRICS = "run.json", "result.json", "metrics.jsonl"
 SEEDS, SWEEP = "seeds.json", "sweep.json"
 SPEC, GRAPH, LEARNED = "spec.sym", "graph.json", "learned.sym"
 WEIGHTS, POSTERIOR = "model.safetensors", "posterior.safetensors"
@@ -77,21 +77,11 @@ def versions() -> dict[str, str]:
     return found
 
 
-class RunFolder:
+class RunFolder(LockedFolder):
     """The folder of one run.
 
-    Opened by `create` (a new run), `resume` (an unfinished one) or `view` (any, for reading). A folder that was
-    created or resumed stays locked until `close`, the end of a `with` block, or the end of the process, however it
-    ends. Writing to one that was opened for reading is a `ValueError`.
-
-    Attributes:
-        path: the folder.
+    Opened by `create` (a new run), `resume` (an unfinished one) or `view` (any, for reading).
     """
-
-    def __init__(self, path: Path, lock: IO[bytes] | None) -> None:
-        """Not for callers: use `create`, `resume` or `view`."""
-        self.path = path
-        self._lock = lock
 
     @classmethod
     def create(cls, path: str | os.PathLike[str]) -> Self:
@@ -145,16 +135,6 @@ class RunFolder:
                 raise RunError(f"{run.path}: not a run folder, it holds no {RUN}")
         return run
 
-    def __enter__(self) -> Self:
-        """The folder itself, closed at the end of the block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes the folder."""
-        self.close()
-
     @property
     def has_begun(self) -> bool:
         """Whether the folder holds a run, and not the lock alone."""
@@ -167,12 +147,6 @@ class RunFolder:
             with contextlib.suppress(OSError):
                 (self.path / LOCK).unlink()
                 self.path.rmdir()
-
-    def close(self) -> None:
-        """Release the lock; closing twice does no harm."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
 
     def write_bytes(self, name: str, content: bytes) -> None:
         """Write one file of the folder atomically.
@@ -188,7 +162,7 @@ class RunFolder:
 
     def write_json(self, name: str, content: Mapping[str, Any]) -> None:
         """Write a JSON file of the folder atomically, indented; numbers that are not finite become null."""
-        self.write_text(name, json.dumps(finite(content), indent=2, allow_nan=False, ensure_ascii=False) + "\n")
+        self.write_bytes(name, json_content(content))
 
     def seal(self, *names: str) -> None:
         """Record the checksums of files in `run.json`.
@@ -423,12 +397,6 @@ class RunFolder:
         """Return whether the newest checkpoint is damaged, so that the previous one is loaded."""
         return checkpoint.newest_is_damaged(self.path)
 
-    @property
-    def _writable(self) -> Path:
-        if self._lock is None:
-            raise ValueError(f"the run folder {self.path} is not open for writing")
-        return self.path
-
     @contextlib.contextmanager
     def _closed_on_error(self) -> Iterator[None]:
         try:
@@ -487,36 +455,6 @@ def _way_on(folder: Path) -> str:
 def has_checkpoint(folder: Path) -> bool:
     """Return whether a folder has a checkpoint, complete or not."""
     return any((folder / name).exists() for name in checkpoint.STATES)
-
-
-def locked(folder: Path) -> IO[bytes]:
-    """Open and lock a lock file; the operating system releases it when the process ends."""
-    import fcntl
-
-    with names_the_file(folder):
-        lock = (folder / LOCK).open("ab")
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        lock.close()
-        held = isinstance(error, BlockingIOError)
-        reason = "in use by a live run; wait for it to end" if held else f"cannot be locked: {error.strerror}"
-        raise RunError(f"{folder}: {reason}, or give another folder") from error
-    return lock
-
-
-def in_use(folder: Path) -> bool:
-    """Return whether a live run holds the lock."""
-    import fcntl
-
-    try:
-        with (folder / LOCK).open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False  # no lock file, or a file system without locks
-    return False
 
 
 def _stamp(now: datetime) -> str:

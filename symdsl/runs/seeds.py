@@ -10,7 +10,8 @@ import attrs
 
 from symdsl.diagnostics import RunError
 from symdsl.runs.files import SCHEMA, checksum, read, write_atomic
-from symdsl.runs.folder import SEEDS, SPEC, locked
+from symdsl.runs.folder import SEEDS, SPEC
+from symdsl.runs.locks import locked
 from symdsl.runs.several import SeveralFolder, State
 from symdsl.runs.summary import summary
 

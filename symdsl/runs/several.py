@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from symdsl.diagnostics import RunError
-from symdsl.runs.files import finite, is_draft, names_the_file, read_json, write_atomic
-from symdsl.runs.folder import LOCK, RUN, RunFolder, locked
+from symdsl.runs.files import is_draft, json_content, names_the_file, read_json, write_atomic
+from symdsl.runs.folder import RUN, RunFolder
+from symdsl.runs.locks import LOCK, LockedFolder, locked
 from symdsl.runs.schema import Status
 
 State = Status | Literal["waiting"]
@@ -45,13 +44,12 @@ class One(Protocol):
 Kept = TypeVar("Kept", bound=One)
 
 
-class SeveralFolder(ABC, Generic[Kept]):
-    """A folder with a run folder for each of several runs, locked like a `RunFolder` by whoever writes to it.
+class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
+    """A folder with a run folder for each of several runs.
 
     Attributes:
         LIST: name of the file that lists them.
         CALLED: a word for the runs.
-        path: the folder.
         runs: the runs, in order, with what was last known of them.
     """
 
@@ -60,9 +58,8 @@ class SeveralFolder(ABC, Generic[Kept]):
 
     def __init__(self, path: Path, runs: Sequence[Kept], lock: IO[bytes] | None) -> None:
         """Not for callers: use `create`, `resume` or `view`."""
-        self.path = path
+        super().__init__(path, lock)
         self.runs = tuple(runs)
-        self._lock = lock
 
     @classmethod
     @abstractmethod
@@ -107,18 +104,6 @@ class SeveralFolder(ABC, Generic[Kept]):
             raise RunError(f"{path}: is not empty (it holds {held[0]}); give a folder that is new or empty")
         return locked(path)
 
-    def __enter__(self) -> Self:
-        """The folder itself, closed at the end of the block."""
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes the folder."""
-        if self._lock is not None:
-            self._lock.close()
-            self._lock = None
-
     def run(self, one: Kept) -> Path:
         """Return the run folder of one run."""
         return self.path / one.folder
@@ -147,10 +132,7 @@ class SeveralFolder(ABC, Generic[Kept]):
             RunError: it cannot be written.
             ValueError: the folder was opened for reading.
         """
-        if self._lock is None:
-            raise ValueError(f"the folder {self.path} is not open for writing")
-        text = json.dumps(finite(self.content()), indent=2, allow_nan=False, ensure_ascii=False)
-        write_atomic(self.path / self.LIST, f"{text}\n".encode())
+        write_atomic(self._writable / self.LIST, json_content(self.content()))
 
     def results(self) -> Iterator[tuple[Kept, Mapping[str, Any] | None]]:
         """Yield every run in its present state, with the content of `result.json` where it is finished."""

@@ -12,7 +12,8 @@ import attrs
 
 from symdsl.diagnostics import RunError
 from symdsl.runs.files import SCHEMA
-from symdsl.runs.folder import SWEEP, locked
+from symdsl.runs.folder import SWEEP
+from symdsl.runs.locks import locked
 from symdsl.runs.several import SeveralFolder, State
 from symdsl.runs.summary import METRICS, value_at
 

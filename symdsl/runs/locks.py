@@ -1,0 +1,83 @@
+"""Folders that one process at a time writes to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from symdsl.diagnostics import RunError
+from symdsl.runs.files import names_the_file
+
+LOCK = ".lock"
+
+
+class LockedFolder:
+    """A folder, locked by whoever writes to it until `close`, the end of a `with` block, or that of the process.
+
+    Writing to one that was opened for reading is a `ValueError`.
+
+    Attributes:
+        path: the folder.
+    """
+
+    def __init__(self, path: Path, lock: IO[bytes] | None) -> None:
+        """Not for callers: use `create`, `resume` or `view`."""
+        self.path = path
+        self._lock = lock
+
+    def __enter__(self) -> Self:
+        """The folder itself, closed at the end of the block."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Closes the folder."""
+        self.close()
+
+    def close(self) -> None:
+        """Release the lock; closing twice does no harm."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    @property
+    def _writable(self) -> Path:
+        if self._lock is None:
+            raise ValueError(f"the folder {self.path} is not open for writing")
+        return self.path
+
+
+def locked(folder: Path) -> IO[bytes]:
+    """Open and lock a folder's lock file; the operating system releases it when the process ends.
+
+    Raises:
+        RunError: it is in use, or cannot be locked.
+    """
+    import fcntl
+
+    with names_the_file(folder):
+        lock = (folder / LOCK).open("ab")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        held = isinstance(error, BlockingIOError)
+        reason = "in use by a live run; wait for it to end" if held else f"cannot be locked: {error.strerror}"
+        raise RunError(f"{folder}: {reason}, or give another folder") from error
+    return lock
+
+
+def in_use(folder: Path) -> bool:
+    """Return whether a live run holds the lock of a folder."""
+    import fcntl
+
+    try:
+        with (folder / LOCK).open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # no lock file, or a file system without locks
+    return False
