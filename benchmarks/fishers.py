@@ -2,8 +2,8 @@
 
     python benchmarks/fishers.py RUN --seeds 1 2
 
-Takes a finished run at the precisions it learned. `exact` is what the others estimate: `mc` by labels drawn
-from the network, `signs` by all columns added up with random signs. Evidence is minus the log, per example, in nats.
+Takes a finished run at the precisions it learned. `exact` is what the others estimate: `mc` by labels drawn from the
+network, `rademacher` by all columns added up with random signs. Evidence is minus the log, per example, in nats.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from symdsl.export import plain
 from symdsl.kinds.dense.module import FactoredFullyConnected
 from symdsl.kinds.features.module import RandomFeatures
 from symdsl.kinds.sparse.module import SparseFullyConnected
-from symdsl.nn import Average, Join, Mean, Network, Path, RelaxedLayer
+from symdsl.nn import Average, Join, Mean, Network, Path, RelaxedLayer, read_by
 from symdsl.nn.average import kernel
 from symdsl.nn.network import Activation
 
@@ -92,11 +92,7 @@ def _free(key: str, taken: set[str]) -> str:
 def _copies(net: Network, stage: Average) -> plain.Copies:
     """The transformations of the evaluation on maps of the size that the stage reads."""
     assert net.reads is not None, "a network of a spec knows its input"
-    sizes: list[torch.Size] = []
-    hook = stage.register_forward_pre_hook(lambda _, inputs: sizes.append(inputs[0].shape))
-    net(torch.zeros(1, *net.reads, dtype=torch.float64))
-    hook.remove()
-    height, width = sizes[0][2:]
+    height, width = read_by(net, stage, torch.zeros(1, *net.reads, dtype=torch.float64)).shape[2:]
     found = plain.Copies(stage.samples, height, width).double()
     shape = [stage.samples, 1, height, width]
     found.grid.copy_(functional.affine_grid(stage.matrices(height, width), shape, align_corners=False))
@@ -117,14 +113,9 @@ def _layer(layer: RelaxedLayer, record: Layer) -> plain.Sum:
     whole = [path for path in others if not isinstance(path, (*_FACTORED, RandomFeatures))]
     if whole:
         terms.append(_fully_connected(whole, record, layer.scale))
-    found = plain.Sum(_grid(record)[1], *terms).double()
+    found = plain.Sum(record.out_shape.grid, *terms).double()
     found.bias.copy_(layer.bias.repeat_interleave(layer.order))
     return found
-
-
-def _grid(record: Layer) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    read, written = record.in_shape, record.out_shape
-    return (read.planes, read.height, read.width), (written.planes, written.height, written.width)
 
 
 def _filters(path: Path, candidate: Candidate, record: Layer) -> Tensor:
@@ -163,21 +154,21 @@ def _factored(path: FactoredFullyConnected | SparseFullyConnected, record: Layer
         outer, inner = path.u1 @ path.phi1(), path.u2 @ path.phi2()
     else:
         outer, inner = path.w1, path.w2
-    found = plain.Factored(inner.shape[1], inner.shape[2], len(inner), outer.shape[2], _grid(record)[1]).double()
+    found = plain.Factored(inner.shape[1], inner.shape[2], len(inner), outer.shape[2], record.out_shape.grid).double()
     found.outer.copy_(scale * outer)
     found.inner.copy_(inner)
     return found
 
 
 def _random_features(path: RandomFeatures, record: Layer) -> plain.RandomFeatures:
-    found = plain.RandomFeatures(*_grid(record)).double()
+    found = plain.RandomFeatures(record.in_shape.grid, record.out_shape.grid).double()
     found.weight.copy_(path.w)
     found.phase.copy_(path.phase)
     return found
 
 
 def _fully_connected(paths: Sequence[Path], record: Layer, scale: float) -> plain.FullyConnected:
-    shape, out_shape = _grid(record)
+    shape, out_shape = record.in_shape.grid, record.out_shape.grid
     found = plain.FullyConnected(shape, out_shape).double()
     units = torch.eye(math.prod(shape), dtype=torch.float64).unflatten(1, shape)
     for path in paths:

@@ -6,7 +6,7 @@ from symdsl.nn.initial import Moments, moments, normal_parameter
 from symdsl.nn.maps import Flatten, Lift, Pool, Project
 from symdsl.nn.mode import derivatives_on, evaluation_mode
 from symdsl.nn.network import Activation, Block, Join, Network
-from symdsl.nn.outputs import outputs_of
+from symdsl.nn.outputs import outputs_of, read_by
 from symdsl.nn.path import Path, Recorder
 from symdsl.nn.relaxed import BIAS, RelaxedLayer, Use
 
@@ -36,4 +36,5 @@ __all__ = [
     "normal_parameter",
     "outputs_of",
     "pair",
+    "read_by",
 ]

@@ -1,4 +1,4 @@
-"""Outputs of a network for many examples."""
+"""Outputs of a network for many examples, and what its modules read."""
 
 from __future__ import annotations
 
@@ -21,3 +21,12 @@ def outputs_of(module: nn.Module, x: Tensor) -> Tensor:
         return outputs_of(module, x.new_zeros(1, *x.shape[1:]))[:0]
     device = next(module.parameters(), x).device
     return torch.cat([module(part.to(device)) for part in x.split(_BATCH)])
+
+
+def read_by(net: nn.Module, stage: nn.Module, x: Tensor) -> Tensor:
+    """Return what one of the modules of a network reads where the network reads `x`."""
+    read: list[Tensor] = []
+    hook = stage.register_forward_pre_hook(lambda _, inputs: read.append(inputs[0]))
+    outputs_of(net, x)
+    hook.remove()
+    return torch.cat(read)

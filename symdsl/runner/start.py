@@ -13,7 +13,7 @@ from torch import Tensor
 from symdsl import ranks
 from symdsl.analysis.facts import Candidate, Facts, Layer, Prior
 from symdsl.analysis.symmetry import breaks
-from symdsl.nn import Network, Path, RelaxedLayer, evaluation_mode
+from symdsl.nn import Network, Path, evaluation_mode, read_by
 
 StartKind = Literal["relaxed", "symmetric"]
 
@@ -140,7 +140,7 @@ def settle(net: Network, x: Tensor, generator: torch.Generator) -> dict[str, flo
             paths = {f"{name}.{key}": path for key, path in layer.active() if path.correlated and path.linear_in}
             if not paths:
                 continue
-            read = _read_by(net, layer, x)
+            read = read_by(net, layer, x)
             drawn = torch.randint(read.numel(), read.shape, generator=generator)
             apart = read.flatten()[drawn.to(read.device)]
             for place, path in paths.items():
@@ -150,15 +150,6 @@ def settle(net: Network, x: Tensor, generator: torch.Generator) -> dict[str, flo
                     factors[key] = ranks.from_first(partial(float, (meant / found) ** 0.5))
                     path.get_parameter(path.linear_in[-1]).mul_(factors[key])
     return factors
-
-
-def _read_by(net: Network, layer: RelaxedLayer, x: Tensor) -> Tensor:
-    """Return what a layer reads where the network reads `x`."""
-    read: list[Tensor] = []
-    hook = layer.register_forward_pre_hook(lambda module, inputs: read.append(inputs[0]))
-    net(x.to(net.device))
-    hook.remove()
-    return read[0]
 
 
 def _breaking(facts: Facts) -> Iterator[tuple[Layer, Candidate]]:
