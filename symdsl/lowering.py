@@ -156,7 +156,7 @@ def _relaxed(layer: facts.Layer, initial: Initial, generator: torch.Generator) -
 def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
     kind = KINDS[candidate.kind]
     path: nn.Path = kind.imported(kind.module)(layer, candidate, scale, generator)
-    path.weight_uses = kind.imported(kind.weight_use)(path)
+    path.weight_use = kind.imported(kind.weight_use)
     demand_weight_uses(path, f"{layer.name}.{candidate.name}")
     return path
 

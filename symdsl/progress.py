@@ -254,10 +254,10 @@ class BarsOfAll(Observers):
 
         super().__init__()
         self._display = Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=20),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[figures]}", markup=False),
             TimeRemainingColumn(),
             console=Console(file=stream),
             speed_estimate_period=600,  # long, since only every few epochs have an evidence step

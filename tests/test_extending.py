@@ -91,9 +91,9 @@ def depthwise(monkeypatch: pytest.MonkeyPatch) -> Network:
 
     generator = torch.Generator().manual_seed(0)
     path = Depthwise(3, 3, 2, 1.0, generator)
-    path.weight_uses = weight_use(path)
+    path.weight_use = weight_use
     head = FullyConnected((12, 1, 1), (3, 1, 1), 1.0, generator)
-    head.weight_uses = fully_connected(head)
+    head.weight_use = fully_connected
     stages = {"l1": RelaxedLayer({"D": path}, 3, stride=2), "flat": Flatten(), "h1": RelaxedLayer({"FC": head}, 3)}
     return Network(stages).double()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from pathlib import Path
 
 import attrs
@@ -65,6 +66,16 @@ def test_every_kind_has_a_module_a_weight_use_and_a_page() -> None:
                 learned = {tensor for tensor, one in path.named_parameters() if one.requires_grad}
                 assert path.weight_uses.keys() >= learned
                 assert bool(learned) == (KINDS[name].fixed is None)
+
+
+def test_a_network_can_be_pickled() -> None:
+    chain = Chain(1, 4, 4).lift("p4")
+    for name in KINDS:
+        chain = chain.layer(_made_by_hand(name), channels=2)
+    net = lowering.build(tuple(chain.nodes), 0)
+    again = pickle.loads(pickle.dumps(net))
+    assert torch.equal(again(torch.ones(2, 1, 4, 4)), net(torch.ones(2, 1, 4, 4)))
+    assert again.layer("l1").paths.keys() == net.layer("l1").paths.keys()
 
 
 def test_a_path_is_no_spec() -> None:

@@ -134,6 +134,15 @@ def test_a_bar_goes_over_the_data_before_it_goes_over_the_epochs(monkeypatch: py
     assert re.search(r"training[^\n]*m0/2", stream.getvalue())
 
 
+def test_a_path_in_brackets_is_no_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "150")
+    stream = Terminal()
+    with observers(quiet=False, stream=stream) as display:
+        display.of("seed [1]").on_loading("reading /data/a[/b]/x.npz", 1, 2)
+    assert "seed [1]: reading /data/a[/b]/x.npz" in stream.getvalue()
+
+
 def watch_two(stream: io.StringIO) -> None:
     with observers(quiet=False, stream=stream) as all_of_them:
         all_of_them.on_start(FOLDER)

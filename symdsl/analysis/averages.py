@@ -87,11 +87,13 @@ def average(node: ast.Average, walker: Walker, visit: Callable[[Iterable[ast.Ite
         ranges = tuple((key, cast("float", found[key])) for key in _NAMES if key in found)
         samples, fixed = cast("int", found["samples"]), cast("bool", found["fixed"])
         walker.add(Average(name, shape, shape, ranges, samples, fixed, _word(node)), shape)
+    outer, walker.average = walker.average, node.brace
     walker.last = None
     walker.depth += 1
     visit(node.items, walker)
     walker.depth -= 1
     walker.last = node
+    walker.average = outer
     if len(walker.layers) == layers and walker.complete:
         _report(node, "an `average` has no layer", "write its layers, or drop it", walker)
     if begun and walker.shape is not None:

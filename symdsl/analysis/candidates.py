@@ -79,19 +79,21 @@ def placed(draft: CandidateDraft, layer: str, site: Site, title: Span, walker: W
     if refusal is None:
         return attrs.evolve(draft, arguments=completed(draft.kind, draft.arguments, site))
     notes = walker.note(refusal.cause, _CAUSES[refusal.cause]) if refusal.cause else []
+    help, fix = refusal.help, None
+    if refusal.lift and "project" in walker.made:
+        notes += walker.note("project", "projected here")
+        help = "move the layer before `project`, or drop this candidate"
+    elif refusal.lift:
+        begun, where = walker.lifting(draft.span)
+        line = f" on line {begun.line}" if begun.source == draft.span.source else ""
+        help = help.replace("{place}", f"{where}{line}")
+        end = attrs.evolve(begun, line=begun.end_line, column=begun.end_column)
+        indent = "  " if walker.average is None else "    "
+        fix = Fix(f"add `lift {refusal.lift}`", end, f"\n{indent}lift {refusal.lift}")
     if draft.span.line != title.line or draft.span.source != title.source:
         notes.insert(0, (title, f"`{layer}` reads {site.reads}"))
-    begun = walker.started.span if walker.started else draft.span
-    line = f" on line {begun.line}" if begun.source == draft.span.source else ""
-    end = attrs.evolve(begun, line=begun.end_line, column=begun.end_column)
-    message = refusal.message.replace("{layer}", layer)
+    message = f"`{draft.kind.name}` {refusal.message.replace('{layer}', layer)}"
     walker.scope.collector.report(
-        refusal.code,
-        draft.span,
-        f"`{draft.kind.name}` {message}",
-        label=refusal.label,
-        help=refusal.help.replace("{line}", line),
-        notes=notes,
-        fix=Fix("lift the input", end, f"\n  lift {refusal.lift}") if refusal.lift else None,
+        refusal.code, draft.span, message, label=refusal.label, help=help, notes=notes, fix=fix
     )
     return None

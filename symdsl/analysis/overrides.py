@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from numbers import Integral, Real
 
 import attrs
 
@@ -96,7 +97,8 @@ def _literal(value: object) -> ast.Expression:
     match value:
         case bool():
             return ast.Flag(value)
-        case int() | float() if abs(value) < float("inf"):
+        case Integral() | Real() if abs(float(value)) < float("inf"):
+            value = int(value) if isinstance(value, Integral) else float(value)
             return ast.Number(value) if value >= 0 else ast.Negative(ast.Number(-value))
         case str():
             return ast.Text(value)

@@ -31,6 +31,11 @@ _GIB = 2**30
 _CHUNK_EXAMPLES, _CHUNK_NUMBERS = 4096, 1 << 24
 """Most examples and numbers of a chunk: they bound the memory of intermediate results."""
 
+_UNLIMITED = 2**63 - 1
+_VERSION_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+_VERSION_2 = ("memory.max", "memory.current", "inactive_file")
+"""Files of a control group with its limit and what it uses, and the statistic of cached files, by version."""
+
 _STREAMED = ("images", "arrays")
 """Sources that are read a piece at a time; any other is in memory as a whole while it is read."""
 
@@ -136,7 +141,7 @@ def room_for(data: Data) -> Room:
 
 def free_memory() -> int:
     """Return the bytes that this process may still allocate, within its machine and container."""
-    return min(_free_on_machine(), _allowed_in_container())
+    return min(_free_on_machine(), _left_in_groups())
 
 
 def free_disk(folder: Path) -> int:
@@ -185,8 +190,27 @@ def _free_on_machine() -> int:
     return int(found[1]) * 1024 if found else os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def _allowed_in_container() -> int:
+def _left_in_groups(listed: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> int:
+    """The least memory that a control group around this process leaves it, in bytes; a container is such a group."""
     try:
-        return int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
+        entries = [line.split(":", 2)[1:] for line in listed.read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        return _UNLIMITED
+    found = [_UNLIMITED]
+    for controllers, path in entries:
+        if controllers and "memory" not in controllers.split(","):
+            continue
+        top, files = (root / "memory", _VERSION_1) if controllers else (root, _VERSION_2)
+        own = top / path.lstrip("/")
+        found += [_left(one, *files) for one in (own, *own.parents) if one.is_relative_to(top)]
+    return min(found)
+
+
+def _left(group: Path, limit: str, usage: str, cached: str) -> int:
+    """The bytes that a control group may still allocate; what caches files is given back when it is needed."""
+    try:
+        most, used = (int((group / name).read_text(encoding="ascii")) for name in (limit, usage))
+        statistics = dict(line.split() for line in (group / "memory.stat").read_text(encoding="ascii").splitlines())
+        return max(most - used + int(statistics.get(cached, 0)), 0)
     except (OSError, ValueError):
-        return 2**63 - 1  # no container, or one without a limit
+        return _UNLIMITED  # no such group here, or one without a limit

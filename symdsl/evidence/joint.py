@@ -206,7 +206,8 @@ class JointSketch(GGN):
 
         if excess(0.0) <= 0:
             return 1.0
-        return math.exp(brentq(excess, 0.0, math.log(float(eigenvalues.max()) / compression), xtol=1e-6))
+        above = math.log(2 * float(eigenvalues.max()) / compression)
+        return math.exp(brentq(excess, 0.0, above, xtol=1e-6))
 
     def _weighted(self, weights: Tensor) -> Tensor:
         """`sum_k weights_k G_k`."""

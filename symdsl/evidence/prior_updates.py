@@ -41,7 +41,7 @@ def mackay_step(
     """
     effective = laplace.effective_parameters()
     total = laplace.log_det.total
-    each = most / total if total > most else 1.0
+    each = most / total if total > max(most, 0.0) else 1.0
     moved = dict(laplace.precisions)
     for key in learned & effective.keys():
         target = _fixed_point(each * effective[key], laplace.squared_norms[key])

@@ -57,8 +57,8 @@ class Refusal:
         code: of the diagnostic.
         message: what follows the kind's name in the diagnostic; `{layer}` stands for the layer.
         label: the text below the kind.
-        help: what to do; `{line}` stands for where the input is.
-        lift: name of the group that the input should be lifted to, if that would help.
+        help: what to do; `{place}` stands for where a map can be lifted.
+        lift: name of the group that the map should be lifted to, if that would help.
         cause: which property of the map, set by an earlier item, is wrong: `size`, `lift` or `flatten`.
     """
 

@@ -94,7 +94,7 @@ class _Layout:
         broken = parts(node)
         if broken:
             self.flush(indent, _start(broken[0].span))
-        if not broken or not self.comments or _start(self.comments[0].span) > _start(broken[-1].span):
+        if not broken or not self.comments or _start(self.comments[0].span) >= _start(broken[-1].span):
             return False
         self._gap(node.span.line)
         for index, part in enumerate(broken):

@@ -135,6 +135,11 @@ class _Inliner:
             report("E101", written.span, "a path cannot contain a null character")
             return None
         target = path.parent / written.value
+        try:
+            target.resolve()
+        except (OSError, RuntimeError):  # before Python 3.13 a link to itself is a RuntimeError
+            report("E101", written.span, f'"{written.value}" cannot be read: it is a link that leads back to itself')
+            return None
         if not target.resolve().is_relative_to(path.parent.resolve()):
             report(
                 "E106",

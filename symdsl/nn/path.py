@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Any, ClassVar
 
 from torch import Tensor, nn
@@ -25,14 +24,18 @@ class Path(nn.Module, ABC):
             side comes first. A path that names none has no symmetric start.
         correlated: whether the initial weights are correlated, so that the scale of the output depends on how the
             numbers in the input are. A run then rescales the last tensor of `linear_in` to the data.
-        weight_uses: how every parameter tensor is used, a `symdsl.evidence.WeightUse` by its name; lowering sets it
-            by the record of the kind.
+        weight_use: `(path)` gives how it uses every parameter tensor; lowering sets what the record of the kind names.
     """
 
     samples: ClassVar[bool] = False
     linear_in: ClassVar[tuple[str, ...]] = ()
     correlated: ClassVar[bool] = False
-    weight_uses: Mapping[str, Any] = MappingProxyType({})
+    weight_use: Callable[[Any], Mapping[str, Any]] | None = None
+
+    @property
+    def weight_uses(self) -> Mapping[str, Any]:
+        """How every parameter tensor is used, a `symdsl.evidence.WeightUse` by its name."""
+        return {} if self.weight_use is None else self.weight_use(self)
 
     @abstractmethod
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:

@@ -107,7 +107,7 @@ def _layer(record: Layer, trainer: Trainer, evidence: Evidence) -> dict[str, Any
     left_out = record.name not in dict(trainer.net.active())
     if len(names) == 1 and not left_out:
         shares = {names[0]: 1.0}  # also of a layer that has no effective number, fixed or a point estimate
-    chosen = None if left_out else max(names, key=lambda name: shares[name])
+    chosen = None if left_out else max(names, key=lambda name: (name not in pruned, shares[name]))
     return {
         "name": record.name,
         "chosen": chosen,

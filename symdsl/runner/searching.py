@@ -124,8 +124,8 @@ def search(
     dataset = data_room.load(spec, watch=heard.on_loading, given=data)
     loading = time.perf_counter() - started
     with _open(spec, maximised, out, resume) as folder, heard.hearing_failures(), _status_kept(folder):
-        run = _Run(spec, dataset, target, folder, maximised, heard, loading)
-        run.prepare(resume is not None, weights)
+        run = _Run(spec, dataset, target, folder, maximised, heard, loading, weights)
+        run.prepare(resume is not None)
         return run.finish()
 
 
@@ -208,10 +208,11 @@ class _Run:
         objective: Objective,
         callbacks: Callbacks,
         loading: float,
+        weights: Weights | None,
     ) -> None:
         # On the device once: each start, and each retry, has a trainer of its own.
         self.spec, self.dataset, self.device = spec, dataset.trained_on(device), device
-        self.folder, self.objective, self.callbacks = folder, objective, callbacks
+        self.folder, self.objective, self.callbacks, self._weights = folder, objective, callbacks, weights
         self.seconds = _PHASES | {"loading": loading}
         self._losses: list[float] = []
         self.retried = False
@@ -220,7 +221,8 @@ class _Run:
         self._trial: list[dict[str, Any]] = []
         self._held_back: list[str] | None = None
         if objective == "laplace":
-            first, *self._untried = starts(spec.facts, len(dataset.train))
+            first, *others = starts(spec.facts, len(dataset.train))
+            self._untried = others if weights is None else []
             self._set_up(first)
         else:
             self._set_up(None)
@@ -247,18 +249,18 @@ class _Run:
         else:
             self._held_back.append(text)
 
-    def prepare(self, resumed: bool, weights: Weights | None = None) -> None:
+    def prepare(self, resumed: bool) -> None:
         """Write what is known before the first epoch, or take up the last checkpoint."""
-        notes = self._restore() if resumed else self._begin(weights)
+        notes = self._restore() if resumed else self._begin()
         self.callbacks.on_start(self.folder.path, self.spec.facts.search.epochs, self.trainer.epoch)
         for note in (*notes, self.dataset.room.reason):
             if note:
                 self.callbacks.on_note(note)
 
-    def _begin(self, weights: Weights | None) -> list[str]:
+    def _begin(self) -> list[str]:
+        weights = self._weights
         if weights is not None:
             weights.give_to(self.trainer.net)
-            self._untried = []
         self.folder.begin(
             spec=self.spec.name,
             objective=self.objective,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from analysis.specs import NETWORK, codes
@@ -64,6 +65,13 @@ def test_an_argument_of_the_source_not_given_in_the_text() -> None:
 def test_an_argument_of_the_one_transform_that_has_it() -> None:
     assert load(POSITION, {"data.copies": 2}).facts.data.transforms[0].argument("copies") == 2
     assert load(POSITION, {"data.label": "digit"}).facts.data.classes == 10
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    found = load(POSITION, {"data.copies": np.int64(2), "search.batch": np.float32(64.0)}).facts
+    assert (found.data.transforms[0].argument("copies"), found.search.batch) == (2, 64)
+    with pytest.raises(TypeError, match="must be a finite number"):
+        load(POSITION, {"search.epochs": np.float64("nan")})
 
 
 def test_an_argument_given_by_place_keeps_its_place() -> None:

@@ -96,6 +96,8 @@ def test_quarter_turns_do_not_act_on_a_line() -> None:
     messages = {one.code: one.message for one in found(text(items))}
     assert messages["E203"] == "`GCONV` acts on `p4`, whose quarter turns the line that `l1` reads does not have"
     assert codes(text("lift p4\nlayer: GCONV(3, group = C2) -> 1\nproject max")) == ["W103"]
+    plain = next(one for one in found(text("layer: GCONV(3) + CONV(3) -> 1")) if one.code == "E203")
+    assert plain.help == "add `lift mirror` after `input` on line 3, or drop this candidate"
 
 
 def test_a_network_on_a_line_keeps_its_reflection() -> None:

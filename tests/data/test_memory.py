@@ -198,6 +198,27 @@ def test_files_are_made_on_a_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
 def test_some_memory_is_free_and_a_container_may_allow_less(monkeypatch: pytest.MonkeyPatch) -> None:
     free = free_memory()
     assert 2**20 < free < 2**50
-    monkeypatch.setattr(memory, "_allowed_in_container", lambda: 7)
+    monkeypatch.setattr(memory, "_left_in_groups", lambda: 7)
     assert free_memory() == 7
     assert room_for(facts(step("arrays", path="nowhere.npz", task="auto"), shape=(1, 2, 2))) == Room()
+
+
+def group(folder: Path, **files: object) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in files.items():
+        (folder / f"memory.{name}").write_text(f"{content}\n")
+
+
+def test_the_tightest_group_around_the_process_says_what_is_left(tmp_path: Path) -> None:
+    listed = tmp_path / "cgroup"
+    listed.write_text("4:cpu,cpuacct:/elsewhere\n0::/slice/job\n")
+    assert memory._left_in_groups(listed, tmp_path) == memory._left_in_groups(tmp_path / "none", tmp_path) > 2**60
+    group(tmp_path / "slice" / "job", max="max", current=10, stat="inactive_file 3")
+    group(tmp_path / "slice", max=100, current=70, stat="anon 50\ninactive_file 20")
+    group(tmp_path, max=90, current=20, stat="inactive_file 0")
+    assert memory._left_in_groups(listed, tmp_path) == 50
+    group(tmp_path / "slice" / "job", max=30)
+    assert memory._left_in_groups(listed, tmp_path) == 23
+    listed.write_text("2:memory:/job\n0::/\n")
+    group(tmp_path / "memory" / "job", limit_in_bytes=40, usage_in_bytes=45, stat="total_inactive_file 4")
+    assert memory._left_in_groups(listed, tmp_path) == 0

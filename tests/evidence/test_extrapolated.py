@@ -84,6 +84,13 @@ def test_about_half_of_a_sketch_is_effective_at_the_unsaturated_level(noise):
     assert sketch.unsaturated_level({"a": 0.5 * level}, noise) == pytest.approx(1, rel=1e-3)
 
 
+def test_a_sketch_of_one_gradient_has_an_unsaturated_level():
+    for seed in range(5):
+        sketch = JointSketch({"a": products(1, generator(seed))}, {"a": NUMBER}, 40.0)
+        level = sketch.unsaturated_level({"a": 1e-4})
+        assert sketch.at({"a": 1e-4 * level}).effective["a"] == pytest.approx(0.5, rel=0.05)
+
+
 def test_counts_have_no_jump_where_a_sketch_becomes_saturated():
     found = one_tensor()
     edge = 0.5 * found.sketch.unsaturated_level({"a": 0.5})

@@ -68,3 +68,9 @@ def test_no_more_effective_parameters_count_than_may(precision, effective, squar
 
 def test_without_weights_the_precision_is_the_largest():
     assert mackay_step(laplace(1.0, 0.0, 0.0), frozenset({"learned"}), 1.0)["learned"] == LARGEST_PRECISION
+
+
+def test_where_nothing_is_effective_and_nothing_gained_the_precision_goes_down():
+    """A confident network has no curvature, and a wrong one has lost nats."""
+    found = mackay_step(laplace(1.0, 0.0, 4.0), frozenset({"learned"}), 1.0, most=-30.0)
+    assert found["learned"] == SMALLEST_PRECISION

@@ -58,7 +58,7 @@ def test_the_layer_after_starts_at_the_scale_of_its_prior():
 def test_the_evidence_is_that_of_the_layer_after_on_the_features():
     net = symdsl.compile(symdsl.parse(FEATURES)).double()
     path = FullyConnected((7, 1, 1), (3, 1, 1))
-    path.weight_uses = fully_connected(path)
+    path.weight_use = fully_connected
     alone = nn.Network({"out": nn.RelaxedLayer({"FC": path}, 3)}).double()
     alone.load_state_dict({key: value for key, value in net.state_dict().items() if key.startswith("out.")})
     x, y = noise(11, 1, 4, 4), torch.arange(11) % 3

@@ -165,6 +165,11 @@ def test_comments_stay_between_the_parts_of_what_is_broken() -> None:
     assert format_text(BETWEEN) == BETWEEN
 
 
+@pytest.mark.parametrize("text", ["let a = [1, 2]// c\n", "search {\n  optimizer = adam(lr = 1)// c\n}\n"])
+def test_a_comment_may_touch_what_it_follows(text: str) -> None:
+    assert format_text(text) == text.replace("//", "  //")
+
+
 def test_a_comment_inside_a_part_moves_out_of_it() -> None:
     assert (
         format_text("network n {\nlayer: FC -> f( // inside\n1) }")

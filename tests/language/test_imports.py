@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from symdsl.diagnostics import SpecError
-from symdsl.language.imports import LARGEST
+from symdsl.diagnostics import Collector, SpecError
+from symdsl.language.imports import LARGEST, read_file
 from symdsl.spec import load, parse
 
 REST = """
@@ -71,6 +71,14 @@ def test_a_circle_is_found(tmp_path: Path) -> None:
 
 def test_a_file_does_not_import_itself(tmp_path: Path) -> None:
     assert "E107" in codes(write(tmp_path, main='import "main.sym"' + REST))
+
+
+def test_a_link_to_itself_is_said_at_its_path(tmp_path: Path) -> None:
+    (tmp_path / "loop.sym").symlink_to("loop.sym")
+    (tmp_path / "main.sym").write_text('import "loop.sym"\n')
+    collector = Collector()
+    read_file(tmp_path / "main.sym", "main.sym", collector)
+    assert [(one.code, one.span.line) for one in collector.diagnostics] == [("E101", 1)]
 
 
 def test_a_missing_import_is_said_at_its_path(tmp_path: Path) -> None:

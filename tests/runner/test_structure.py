@@ -379,8 +379,10 @@ def test_a_layer_without_effective_parameters_keeps_what_it_chose(small):
     with torch.no_grad():
         for key in ("l1.F-FC.w1", "l1.F-FC.w2", "l1.CONV.w", "l2.F-FC.w1", "l2.F-FC.w2", "l2.CONV.w", "h1.FC.w"):
             one.parameters[key].zero_()
+    one.prune("l1", "F-FC")
     layers = described(one, dataset)["layers"]
     assert math.fsum(candidate["effective"] for candidate in layers[0]["candidates"]) == 0
+    assert (layers[0]["chosen"], layers[0]["kept"]) == ("CONV", ["CONV"])
     assert all(layer["chosen"] in layer["kept"] for layer in layers)
 
 

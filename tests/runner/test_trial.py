@@ -193,6 +193,7 @@ def test_given_weights_are_the_only_start(small, tmp_path):
     second = tmp_path / "second"
     runner.search(small(**BOTH), device="cpu", out=second, weights_from=tmp_path / "first", callbacks=[heard])
     assert not any("trying a" in one for one in heard.notes)
+    assert "best_neg_log_evidence_per_example" not in (second / "metrics.jsonl").read_text()
 
 
 def test_a_baseline_has_no_start(small, tmp_path):

@@ -51,7 +51,8 @@ def conv_refusal(site: Site, arguments: Arguments) -> Refusal | None:
         return Refusal("E204", message, "has no positions", help, cause="flatten")
     kernel, limit = kernel_of(arguments), kernel_limit(site.reads)
     if kernel % 2 == 0:
-        return Refusal("E202", f"needs an odd kernel, found `k` (={kernel})", "has no centre", f"write {kernel + 1}")
+        help = f"write {min(kernel + 1, limit)}"
+        return Refusal("E202", f"needs an odd kernel, found `k` (={kernel})", "has no centre", help)
     if kernel > limit:
         size = f"{site.reads.height}x{site.reads.width}"
         message = f"with `k` (={kernel}) is too large for the {size} map that `{{layer}}` reads"

@@ -129,8 +129,8 @@ def lift_refusal(site: Site, arguments: Arguments) -> Refusal | None:
     lifted, asked = GROUPS[site.reads.group], acting(site, arguments)
     if lifted.name == TRIVIAL:
         message = "needs a lifted feature map, but `{layer}` reads a plain image"
-        group = str(arguments.get("group", "p4"))
-        help = f"add `lift {group}` after `input`{{line}}, or drop this candidate"
+        group = str(arguments.get("group", "mirror" if site.reads.is_line else "p4"))
+        help = f"add `lift {group}` {{place}}, or drop this candidate"
         return Refusal("E203", message, "acts on a group", help, lift=group)
     if not lifted.contains(asked):
         message = f"acts on `{asked.name}`, but `{{layer}}` reads a map lifted to `{lifted.name}`"
@@ -143,7 +143,7 @@ def lift_refusal(site: Site, arguments: Arguments) -> Refusal | None:
 
 def group_refusal(site: Site, arguments: Arguments) -> Refusal | None:
     """Return why a group convolution cannot be used at a site, or nothing."""
-    return lift_refusal(site, arguments) or _line_refusal(site, arguments) or conv_refusal(site, arguments)
+    return _line_refusal(site, arguments) or lift_refusal(site, arguments) or conv_refusal(site, arguments)
 
 
 def _line_refusal(site: Site, arguments: Arguments) -> Refusal | None:
