@@ -9,7 +9,9 @@ from pathlib import Path
 import attrs
 import pytest
 import torch
+from torch.func import functional_call, grad, vmap
 
+from oracles.comparison import assert_same, noise
 from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
 from symdsl.analysis.facts import Candidate, ParameterTensor
@@ -76,6 +78,24 @@ def test_a_network_can_be_pickled() -> None:
     again = pickle.loads(pickle.dumps(net))
     assert torch.equal(again(torch.ones(2, 1, 4, 4)), net(torch.ones(2, 1, 4, 4)))
     assert again.layer("l1").paths.keys() == net.layer("l1").paths.keys()
+
+
+@pytest.mark.parametrize(
+    "layers", ["layer: F-FC + CONV(3) -> 4 stride 2", "lift p4\nlayer: GCONV(3) -> 17\nproject max"]
+)
+def test_a_network_can_be_mapped_over_examples(layers: str) -> None:
+    text = f"data digits\nnetwork n {{\ninput image(1, 8, 8)\n{layers}\nflatten\nlayer: FC -> classes\n}}"
+    net = lowering.compile(parse(text)).double()
+    x, parameters = noise(3, 1, 8, 8), dict(net.named_parameters())
+
+    def loss(parameters: dict[str, torch.Tensor], one: torch.Tensor) -> torch.Tensor:
+        return functional_call(net, parameters, (one[None],)).square().sum()
+
+    assert_same(vmap(lambda one: net(one[None])[0])(x), net(x))
+    found = vmap(grad(loss), (None, 0))(parameters, x)
+    for number, one in enumerate(x):
+        for key, expected in grad(loss)(parameters, one).items():
+            assert_same(found[key][number], expected)
 
 
 def test_a_path_is_no_spec() -> None:

@@ -90,7 +90,7 @@ class _CircularPad(Function):
     @staticmethod
     def forward(x: Tensor, rows: int, columns: int) -> Tensor:
         by_pixel = x.shape[1] <= FEW_PLANES or math.prod(x.shape[2:]) > SMALL_MAP
-        stored = x.contiguous(memory_format=torch.channels_last) if by_pixel else x
+        stored = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2) if by_pixel else x
         tall = torch.cat((stored[:, :, -rows:], stored, stored[:, :, :rows]), 2) if rows else stored
         return torch.cat((tall[..., -columns:], tall, tall[..., :columns]), 3) if columns else tall.clone()
 

@@ -56,7 +56,7 @@ def _note(reads: dict[str, _Read], name: str, path: Path, tensor: str, inputs: T
 
 def _by_plane(part: Tensor) -> bool:
     """Whether the planes of a map are apart in memory; the sum of maps is stored as the first of them."""
-    return not part.is_contiguous(memory_format=torch.channels_last)
+    return not part.permute(0, 2, 3, 1).is_contiguous()  # a memory format cannot be asked for under `vmap`
 
 
 class RelaxedLayer(nn.Module):
