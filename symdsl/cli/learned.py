@@ -52,9 +52,9 @@ def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool
 
     done = audit_spec_or_run(run, group, device)
     path = output or (Path("audit.svg") if run.suffix == ".sym" else run / "audit.svg")
-    write_atomic(path, done.picture)
     content = attrs.asdict(done.found)
     click.echo(json_bytes(content) if as_json else audit_bytes(content), nl=False)
+    write_atomic(path, done.picture)
     note(f"picture: {path}")
 
 

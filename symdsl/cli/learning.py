@@ -117,7 +117,7 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
             "weights_from",
             type=PATH,
             metavar="RUN",
-            help="Start from the weights of this run, finished or not, of the same network.",
+            help="Start from the weights of this run, finished or not, of the same network; averages start as in SPEC.",
         ),
         set_option,
         click.option("--seed", type=SEED, metavar="N", help="Use this seed, not the spec's."),

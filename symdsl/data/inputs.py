@@ -30,6 +30,9 @@ DRAWN = frozenset({"rotate", "translate", "scale", "quadrants", "subset", "augme
 _COLOURS = {1: "grey", 3: "rgb"}
 """The colours of an image by its number of channels, in the words of the language."""
 
+_SIZING = ("resize", "pad", "crop")
+"""Transforms that make square images of their `size`."""
+
 _ARRAYS = ("x", "x_test")
 
 
@@ -67,8 +70,11 @@ class Preparation:
 
     def _positions(self, place: int) -> int:
         """How many positions the images have that the transform at a place reads, where it keeps their number."""
+        sized = [step for step in self.data.transforms[:place] if step.name in _SIZING]
+        if sized:
+            return int(str(sized[-1].argument("size"))) ** 2
         shape: Data | Outline = self.data
-        if any(step.name in ("resize", "pad", "crop") for step in self.data.transforms[place:]):
+        if any(step.name in _SIZING for step in self.data.transforms[place:]):
             try:
                 shape = trail(self.data)[place]
             except (BadDataError, MisfitError) as error:

@@ -44,6 +44,11 @@ class WeightPosterior:
         """Return the posterior before any data, which is the prior."""
         return cls(prior.new_zeros(outputs, len(prior), len(prior)), prior.new_zeros(outputs, len(prior)), prior)
 
+    @classmethod
+    def around(cls, mean: Tensor, prior: Tensor) -> WeightPosterior:
+        """Return the posterior of a mean, `[output, feature]`, as wide as its prior."""
+        return attrs.evolve(cls.at_prior(len(mean), prior), linear=mean * prior)
+
     @cached_property
     def cholesky(self) -> Tensor:
         """The lower Cholesky factor of Lambda, `[output, feature, feature]`."""

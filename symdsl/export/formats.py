@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -84,8 +85,17 @@ def _facts(run: Run) -> dict[str, str]:
         "classes": run.classes,
         "steps": run.prepare.recipe(),
         "preprocessing": run.model.preprocessing.record(),
+        "noise_std": _noise_std(run),
     }
     return {"symdsl": json.dumps(metadata, ensure_ascii=False)}
+
+
+def _noise_std(run: Run) -> list[float]:
+    """Return the standard deviation of each target's noise, in the units of the data; none for a classification."""
+    if run.model.data.task == "classification":
+        return []
+    scale: list[float] = run.model.preprocessing.target_scale(run.model.data.classes).tolist()
+    return [one * math.sqrt(run.model.noise) for one in scale]
 
 
 def _write_pt2(run: Run, net: nn.Sequential, path: Path) -> Function:
@@ -122,7 +132,7 @@ def _write_onnx(run: Run, net: nn.Sequential, path: Path) -> Function:
 
 def _write_torch(run: Run, net: nn.Sequential, path: Path) -> Function:
     title = f"`{run.result['spec']}`, seed {run.result['seed']}"
-    text = model_source(net, title, __version__, run.classes, run.prepare, dict(_shares(run.result)))
+    text = model_source(net, title, __version__, run.classes, run.prepare, dict(_shares(run.result)), _noise_std(run))
     path.mkdir()
     torch.save(net.state_dict(), path / "weights.pt")
     (path / "model.py").write_text(text, encoding="utf-8")

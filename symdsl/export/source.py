@@ -18,10 +18,11 @@ Arguments = Mapping[str, Any]
 
 _HEAD = '''"""{title}, learned by symdsl {version}, in plain PyTorch.
 
-    from model import CLASSES, load, prepare
-    outputs = load()(prepare(images))    # {outputs}
+    from model import {names}
+    {outputs}
 
-`images` is `[n, {channels}, row, column]`, as the data have them; 8 bits are in [0, 1]. The network reads {reads}.
+`images` is `[n, {channels}, row, column]`, as the data have them: floats, which for 8 bits are in [0, 1], or uint8.
+The network reads {reads}.
 """
 
 from __future__ import annotations
@@ -45,10 +46,11 @@ def load(path: str | Path = Path(__file__).with_name("weights.pt")) -> nn.Sequen
     net.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
     return net.eval()
 '''
-_OUTPUTS = {
-    "classification": "logits `[n, class]`",
-    "regression": "means `[n, target]`, as the network was trained on them",
+_CALLS = {
+    "classification": ("CLASSES, load, prepare", "logits = load()(prepare(images))    # `[n, class]`"),
+    "regression": ("load, prepare, restore", "means = restore(load()(prepare(images)))    # `[n, target]`"),
 }
+"""What a reader imports and calls, by task."""
 
 
 def model_source(
@@ -58,6 +60,7 @@ def model_source(
     classes: tuple[str, ...],
     prepare: Preparation,
     shares: Mapping[str, str],
+    noise_std: list[float],
 ) -> str:
     """Return the text of `model.py`.
 
@@ -68,18 +71,23 @@ def model_source(
         classes: names of the outputs.
         prepare: what is done to inputs.
         shares: by name of a layer, what is to be said of it.
+        noise_std: of a regression, the standard deviation of each target's noise, in the units of the data.
     """
     data = prepare.data
+    names, call = _CALLS[data.task]
     head = _HEAD.format(
         title=title.replace("\\", r"\\").replace('"', r"\""),
         version=version,
-        outputs=_OUTPUTS[data.task],
+        names=names,
+        outputs=call,
         channels=data.channels,
         reads=f"`[n, {data.channels}, {data.height}, {data.width}]`",
         classes="[\n" + "".join(f"    {name!r},\n" for name in classes) + "]",
     )
     used = {type(module) for module in net.modules()}
     parts = [head.rstrip("\n"), _prepared(prepare)]
+    if data.task == "regression":
+        parts += [_restored(prepare, noise_std)]
     if used & {maps.Project, maps.Pool}:
         parts.insert(1, 'Reduction = Literal["max", "mean"]')
     else:
@@ -123,9 +131,20 @@ def _prepared(prepare: Preparation) -> str:
     lines += [f"    if x.ndim != 4 or x.shape[1] != {prepare.data.channels}:"]
     expected = f"expected [n, {prepare.data.channels}, row, column]"
     lines += [f'        raise ValueError(f"the images are of shape {{list(x.shape)}}, {expected}")']
+    lines += ["    x = x / 255 if x.dtype == torch.uint8 else x.float()"]
     for name, arguments in prepare.recipe():
         lines += textwrap.indent("\n".join(_STEPS[name](arguments, prepare)), "    ").splitlines()
     return "\n".join([*lines, "    return x"])
+
+
+def _restored(prepare: Preparation, noise_std: list[float]) -> str:
+    targets = prepare.found.targets
+    lines = [f"NOISE_STD = {noise_std!r}", '"""Standard deviation of the noise of every target, in its own units."""']
+    lines += ["", "", "def restore(outputs: Tensor) -> Tensor:", '    """Means of the targets in their own units."""']
+    if targets is None:
+        return "\n".join([*lines, "    return outputs"])
+    lines += [f"    mean, std = torch.tensor({list(targets.mean)!r}), torch.tensor({list(targets.std)!r})"]
+    return "\n".join([*lines, "    return outputs * std.to(outputs) + mean.to(outputs)"])
 
 
 def _standardize(arguments: Arguments, prepare: Preparation) -> Iterator[str]:

@@ -110,6 +110,12 @@ class Predicted:
             return cls(probabilities=outputs.double().softmax(1))
         return cls(mean=outputs.double(), std=torch.full_like(outputs, math.sqrt(noise), dtype=torch.float64))
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether every number is finite."""
+        found = (one for one in (self.probabilities, self.mean, self.std) if one is not None)
+        return all(bool(one.isfinite().all()) for one in found)
+
     def nll(self, targets: Tensor) -> float:
         """Return the negative log-likelihood of the targets, mean per example, in nats.
 
@@ -135,26 +141,45 @@ class Predicted:
         """Return the Brier score (Brier 1950), mean per example.
 
         It is the squared distance of the probabilities from the labels' indicators.
+
+        Raises:
+            ValueError: see `brier_scores`.
         """
         return float(self.brier_scores(targets).mean())
 
     def brier_scores(self, targets: Tensor) -> Tensor:
-        """Return the Brier score of every example, `[n]`."""
-        assert self.probabilities is not None, "it is a classification"
-        indicators = nn.functional.one_hot(targets, self.probabilities.shape[1])
-        return (self.probabilities - indicators).square().sum(1)
+        """Return the Brier score of every example, `[n]`.
+
+        Args:
+            targets: labels `[n]`.
+
+        Raises:
+            ValueError: they are of another shape, or these are predictions of a regression.
+        """
+        probabilities = self._of_labels(targets)
+        indicators = nn.functional.one_hot(targets.long(), probabilities.shape[1])
+        return (probabilities - indicators).square().sum(1)
 
     def calibration_error(self, targets: Tensor) -> float:
         """Return the expected calibration error: the gap of accuracy and confidence, weighted by size over bins.
 
         Guo et al. 2017, eq. 3.
+
+        Raises:
+            ValueError: see `brier_scores`.
         """
-        assert self.probabilities is not None, "it is a classification"
-        confidence, predicted = self.probabilities.double().max(1)
+        confidence, predicted = self._of_labels(targets).double().max(1)
         right = (predicted == targets).double()
         bins = (confidence * BINS).long().clamp(max=BINS - 1)
         gaps = confidence.new_zeros(BINS).index_add_(0, bins, right - confidence)
         return float(gaps.abs().sum() / len(targets))
+
+    def _of_labels(self, targets: Tensor) -> Tensor:
+        """The probabilities, for targets that they can be compared with."""
+        if self.probabilities is None:
+            raise ValueError("only predictions of class labels have this score, but these are of a regression")
+        _check_shape(targets, self.probabilities.shape[:1])
+        return self.probabilities
 
 
 def _check_shape(targets: Tensor, expected: torch.Size) -> None:

@@ -59,7 +59,10 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     Raises:
         RunError: a folder holds no run, or a file is damaged.
     """
-    return [_read(RunFolder.view(folder)) for folder in dict.fromkeys(one for path in paths for one in _folders(path))]
+    folders: dict[Path, Path] = {}
+    for folder in (one for path in paths for one in _folders(path)):
+        folders.setdefault(folder.resolve(), folder)
+    return [_read(RunFolder.view(folder)) for folder in folders.values()]
 
 
 def pruned_in(record: Mapping[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -81,12 +82,15 @@ class Run:
             raise RunError(f"`x` is of shape {tuple(x.shape)}, expected (n, {', '.join(map(str, wanted))})")
         if not bool(x.isfinite().all()):
             raise RunError("`x` holds a number that is not finite")
-        with evaluation_mode(self.network):
+        found = None
+        with evaluation_mode(self.network), contextlib.suppress(torch.linalg.LinAlgError):
             if calibrated:
                 found = self.posterior().predict(self.network, x)
             else:
                 likelihood = LIKELIHOODS[self.model.data.task]
                 found = Predicted.plain(outputs_of(self.network, x), likelihood, self.model.noise)
+        if found is None or not found.is_finite:
+            raise RunError("the network's outputs are not finite: numbers in `x` are too large for it")
         targets = self.model.preprocessing.targets
         if targets is None or found.mean is None or found.std is None:
             return found

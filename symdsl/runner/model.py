@@ -18,6 +18,8 @@ from symdsl.analysis.facts import Data
 from symdsl.data.preprocessing import Preprocessing
 from symdsl.diagnostics import RunError
 from symdsl.graph import from_json, to_json
+from symdsl.graph.build import layers
+from symdsl.kinds import KINDS
 from symdsl.nn import Network
 
 if TYPE_CHECKING:
@@ -88,7 +90,7 @@ def weights_of(path: Path) -> dict[str, Tensor]:
         RunError: the file is missing or damaged.
     """
     header, weights = _read(path)
-    every = lowering.compile(from_json(header["graph"])).tensors()
+    every = lowering.compile(_graph(header, path)).tensors()
     return {key: weights.get(key, torch.zeros_like(parameter.data)) for key, parameter in every.items()}
 
 
@@ -103,7 +105,7 @@ def read_model(path: Path) -> Model:
     """
     header, weights = _read(path)
     try:
-        own = from_json(header["graph"])
+        own = _graph(header, path)
         net = lowering.compile(own)
         for one in header["pruned"]:
             layer, name = one.split(".", 1)
@@ -113,6 +115,15 @@ def read_model(path: Path) -> Model:
     except (KeyError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise RunError(f"{path}: does not hold the weights of this network: {reason}") from error
+
+
+def _graph(header: Mapping[str, Any], path: Path) -> nx.DiGraph[str]:
+    """The graph in a header, of which every kind is known here."""
+    graph = from_json(header["graph"])
+    unknown = sorted({one.kind for layer in layers(graph) for one in layer.candidates} - set(KINDS))
+    if unknown:
+        raise RunError(f"{path}: uses the kind `{unknown[0]}`, of a package that is not installed here")
+    return graph
 
 
 def _read(path: Path) -> tuple[Mapping[str, Any], dict[str, Tensor]]:

@@ -235,9 +235,11 @@ class _Run:
         rates = settle(net, self.dataset.train.x[some], stream("cpu", seed, "orders"))
         start = stated_start(self.spec.facts) if kind is None else begin(net, self.spec.facts, kind)
         compared = trial_epochs(self.spec.facts.search) if self._untried else 0
+        if self._weights is not None:
+            self._weights.give_to(net)
         self.trainer = Trainer(net, self.spec.facts, self.dataset, seed, start.precisions, rates)
         self.learner = (
-            Variational(self.trainer, start.learned)
+            Variational(self.trainer, start.learned, given=self._weights is not None)
             if self.objective == "elbo"
             else Structure(self.trainer, start, self._note, compared)
         )
@@ -259,8 +261,6 @@ class _Run:
 
     def _begin(self) -> list[str]:
         weights = self._weights
-        if weights is not None:
-            weights.give_to(self.trainer.net)
         self.folder.begin(
             spec=self.spec.name,
             objective=self.objective,

@@ -45,17 +45,19 @@ class Variational:
     Every training step moves the weights before the last layer by the gradient of the bound, and then the posterior by
     its natural gradient. Every `every` steps, from the end of burn-in on, the precisions of the last layer's priors
     become those under which the divergence is least, and ranges of averages go up the bound by the mean gradient since.
-    The posterior begins at the prior, whatever the weights. What is drawn follows from seed and step.
+    The posterior begins at the prior, or around weights that the run is given. What is drawn follows from seed and
+    step.
 
     Args:
         trainer: the weights; training takes the expected loss from here.
         learned: keys of the tensors whose precision may move.
+        given: whether the run starts from the present weights of the last layer.
 
     Raises:
         RunError: there are several ranks.
     """
 
-    def __init__(self, trainer: Trainer, learned: frozenset[str]) -> None:
+    def __init__(self, trainer: Trainer, learned: frozenset[str], given: bool = False) -> None:
         if ranks.count() > 1:
             raise RunError("`objective = elbo` runs in one process: leave torchrun out")
         self.trainer, self.net = trainer, trainer.net
@@ -65,7 +67,9 @@ class Variational:
         self.every = trainer.search.every or BOUND_EVERY
         steps = trainer.steps_per_epoch * trainer.search.epochs
         self.ranges = Ranges(self.net, min(TRAVEL * self.every / steps, RANGE_RATE))
-        self.posterior = WeightPosterior.at_prior(trainer.facts.data.classes, self._prior())
+        classes, prior = trainer.facts.data.classes, self._prior()
+        mean = torch.cat([trainer.parameters[key].detach().double().reshape(classes, -1) for key in self.keys], 1)
+        self.posterior = WeightPosterior.around(mean, prior) if given else WeightPosterior.at_prior(classes, prior)
         self._slopes = dict.fromkeys(self.ranges.keys, 0.0)
         self._set_weights()
         trainer.loss_of = self._expected

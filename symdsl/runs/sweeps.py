@@ -22,6 +22,8 @@ TABLE, PAGE = "sweep.csv", "sweep.html"
 FIGURES = (("parameters",), ("epochs",), *METRICS)
 """Where `result.json` has the numbers that the table shows, each named by its path with dots."""
 
+_COLUMNS = {"run", "spec", "objective", "seed", "status", "reason", "layers", *map(".".join, FIGURES)}
+
 
 @attrs.frozen
 class Point:
@@ -138,7 +140,7 @@ class SweepFolder(SeveralFolder[SweepRun]):
             "run": one.folder,
             "spec": point.spec,
             **dict.fromkeys(self.axes),
-            **point.settings,
+            **{_column(key): value for key, value in point.settings.items()},
             "objective": one.objective,
             "seed": one.seed,
             "status": one.status,
@@ -149,8 +151,8 @@ class SweepFolder(SeveralFolder[SweepRun]):
 
     @property
     def axes(self) -> list[str]:
-        """The keys that are set."""
-        return list(dict.fromkeys(key for point in self.points for key in point.settings))
+        """The columns of the keys that are set."""
+        return list(dict.fromkeys(_column(key) for point in self.points for key in point.settings))
 
     def csv(self) -> bytes:
         """Return the rows as text with commas; figures that no run has are left out."""
@@ -165,3 +167,8 @@ class SweepFolder(SeveralFolder[SweepRun]):
         writer.writeheader()
         writer.writerows(rows)
         return text.getvalue().encode()
+
+
+def _column(key: str) -> str:
+    """The column of a key: its name, but for a `let` that is called like a column that every sweep has."""
+    return f"set.{key}" if key in _COLUMNS else key

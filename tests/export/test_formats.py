@@ -205,6 +205,29 @@ def test_plain_pytorch_needs_torch_alone(run: Run, test_set: torch.Tensor, tmp_p
     assert_same(torch.from_numpy(found["prepared"]), run.prepare(RAW), 1e-6)
 
 
+def test_a_regression_is_restored_to_the_units_of_its_targets(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).integers(0, 256, (24, 1, 4, 4), dtype=np.uint8)
+    y = np.stack([x.mean((1, 2, 3)), 1000 - x[:, 0, 0, 0].astype(float)], 1)
+    np.savez(tmp_path / "data.npz", x_train=x, y_train=y, x_test=x[:6], y_test=y[:6])
+    steps = "|> standardize |> standardize(targets)"
+    network = (
+        "network n {\n  input image(1, 4, 4)\n  flatten\n  layer h1: FC -> classes\n}\n\nsearch {\n  epochs = 2\n}\n"
+    )
+    runner.search(parse(f'data arrays("{tmp_path}/data.npz") {steps}\n\n{network}'), device="cpu", out=tmp_path / "run")
+    run = symdsl.load_run(tmp_path / "run", device="cpu")
+    export_run(run, "torch", tmp_path / "net")
+    np.save(tmp_path / "net" / "raw.npy", x)
+    program = (
+        "import torch\nfrom model import NOISE_STD, load, prepare, restore\n"
+        "with torch.no_grad():\n    means = restore(load()(prepare(torch.from_numpy(np.load('raw.npy')))))\n"
+        "np.savez('out.npz', means=means, std=NOISE_STD)\n"
+    )
+    found = elsewhere(program, tmp_path / "net", ("symdsl", "torchvision", "sklearn", "onnx"))
+    expected = run.predict(run.prepare(x), calibrated=False)
+    assert_same(torch.from_numpy(found["means"]), expected.mean, 1e-5)
+    assert_same(torch.from_numpy(found["std"]).expand(24, 2), expected.std, 1e-6)
+
+
 def test_the_text_of_a_model_says_what_each_layer_became(run: Run, tmp_path: Path) -> None:
     export_run(run, "torch", tmp_path / "net")
     text = (tmp_path / "net" / "model.py").read_text()

@@ -193,6 +193,14 @@ def test_targets_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     assert classes.nll(labels) == classes.nll(labels.long())
     with pytest.raises(ValueError, match=r"`targets` is of shape \[4, 1\], expected \[4\]"):
         classes.nll(labels[:, None])
+    for score in (classes.brier, classes.calibration_error):
+        assert score(labels) == score(labels.long())
+        for wrong in (labels[:, None], labels[:1]):
+            with pytest.raises(ValueError, match="`targets`"):
+                score(wrong)
+    for score in (found.brier, found.calibration_error):
+        with pytest.raises(ValueError, match="only predictions of class labels have this score"):
+            score(labels)
 
 
 def test_the_mean_softmax_of_two_classes_is_an_integral() -> None:

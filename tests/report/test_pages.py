@@ -222,6 +222,8 @@ def test_runs_of_one_spec_are_told_apart_by_what_differs(searched: Path, again: 
         "small, laplace, epochs = 4",
         "small, laplace, epochs = 9",
     ]
+    gone = [attrs.evolve(run, spec=re.sub("data .*", 'data arrays("gone.npz")', run.spec)) for run in (first, second)]
+    assert [(group.name, len(group.runs)) for group in groups(gone)] == [("small, laplace", 2)]
     twin = attrs.evolve(first, folder=Path("elsewhere"))
     assert list(run_names(groups([first, twin])).values()) == [f"seed 711, {searched}", "seed 711, elsewhere"]
 
@@ -263,7 +265,8 @@ def test_curves_are_overlaid(searched: Path, again: Path, trained: Path) -> None
 
 
 def test_a_folder_given_twice_counts_once(searched: Path, again: Path) -> None:
-    assert [run.folder for run in read_runs([searched, again, searched])] == [searched, again]
+    detour = again / ".." / searched.name
+    assert [run.folder for run in read_runs([searched, again, searched, detour])] == [searched, again]
 
 
 def test_without_its_packages_a_report_says_what_to_install(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from runner_specs import regression
 from symdsl import data, runner
 from symdsl.diagnostics import RunError
 from symdsl.progress import Callback
+from symdsl.runner import model
+from symdsl.runner.resuming import Weights
 from symdsl.runner.structure import Structure
 from symdsl.spec import parse
 
@@ -252,6 +254,20 @@ def test_a_last_layer_of_any_kind_has_a_posterior(small, tmp_path):
     (run.folder / "posterior.safetensors").unlink()
     with pytest.raises(RunError, match="is missing; `--map` predicts without"):
         run.predict(torch.randn(2, 1, 4, 4))
+
+
+def test_a_kind_that_is_not_installed_is_named(run, monkeypatch):
+    monkeypatch.setattr(model, "KINDS", {"F-FC", "FC"})
+    for read in (symdsl.load_run, Weights.of):
+        with pytest.raises(RunError, match="uses the kind `CONV`, of a package that is not installed here"):
+            read(run.folder)
+
+
+@pytest.mark.parametrize("calibrated", [True, False])
+def test_outputs_that_are_not_finite_are_refused(run, calibrated):
+    run.network.tensors()["h1.FC.w"].data.mul_(1e4)
+    with pytest.raises(RunError, match="not finite: numbers in `x` are too large"):
+        run.predict(torch.full((2, 1, 4, 4), 3e38), calibrated)
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "posterior.safetensors"])

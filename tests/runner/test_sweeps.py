@@ -12,6 +12,8 @@ from processes import started
 from symdsl.cli.sweeping import parts_of
 from symdsl.diagnostics import NumericalError, RunError, SpecError
 from symdsl.progress import Observers, Silent
+from symdsl.render import table_text
+from symdsl.render.sweeps import sweep_table
 from symdsl.runner import engines, grid, sweep
 from symdsl.runner.engines import InProcess, OnSlurm
 from symdsl.runner.many import run_all
@@ -155,6 +157,16 @@ def test_a_sweep_is_a_folder_of_runs_and_a_table(tiny, tmp_path, in_process):
         sweep(grid([tiny], {}), out=tmp_path / "all")
     with pytest.raises(RunError, match="holds the runs of a sweep, each in a folder of its own; choose one"):
         RunFolder.view(tmp_path / "all")
+
+
+def test_a_setting_may_have_the_name_of_a_column(tiny, tmp_path, in_process):
+    tiny.write_text(TINY.replace("width", "layers"))
+    folder = sweep(grid([tiny], {"layers": ("2", "3")}), out=tmp_path / "all", device="cpu")
+    rows = table(folder.path)
+    assert [row["set.layers"] for row in rows] == ["2", "3"]
+    assert all(row["layers"].startswith("l1=") for row in rows)
+    shown = table_text(sweep_table(folder.rows(), folder.axes))
+    assert shown.count("1 of 1") == 2
 
 
 def test_a_process_tells_why_its_spec_is_wrong(tmp_path):

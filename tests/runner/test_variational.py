@@ -6,8 +6,10 @@ import math
 import attrs
 import pytest
 import torch
+from safetensors.torch import load, load_file
 
 import symdsl
+from oracles.comparison import assert_same
 from runner.test_search import Interrupting, timeless
 from runner_specs import regression
 from symdsl import data, lowering, runner
@@ -19,6 +21,7 @@ from symdsl.runner import searching
 from symdsl.runner.start import stated_start
 from symdsl.runner.training import Trainer
 from symdsl.runner.variational import Variational
+from symdsl.runs import RunFolder
 from symdsl.spec import parse
 
 TURNED = """
@@ -205,6 +208,19 @@ def test_an_interrupted_search_goes_on_to_the_last_bit(text, tmp_path, monkeypat
     runner.search(device="cpu", resume=tmp_path / "run")
     runner.search(turned(text, search__every=3), device="cpu", out=tmp_path / "whole")
     assert timeless(tmp_path / "run") == timeless(tmp_path / "whole")
+
+
+def test_a_search_from_weights_begins_around_those_of_the_last_layer(tmp_path, monkeypatch):
+    monkeypatch.setattr(searching, "_SAVING_SHARE", float("inf"))
+    run = runner.search(turned(), device="cpu", out=tmp_path / "run").folder
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(turned(), device="cpu", out=tmp_path / "new", weights_from=run, callbacks=[Interrupting(1)])
+    (tmp_path / "new" / "checkpoint.json").unlink()  # what is left is the one before the first epoch
+    _, content = RunFolder.view(tmp_path / "new").load_checkpoint()
+    for key, tensor in load_file(run / "model.safetensors").items():
+        if key.startswith("out."):
+            assert_same(load(content)[f"parameter/{key}"], tensor, 1e-6)
+            assert bool(tensor.any())
 
 
 def test_a_regression_learns_its_noise(tmp_path, monkeypatch):
