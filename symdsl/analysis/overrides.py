@@ -97,9 +97,10 @@ def _literal(value: object) -> ast.Expression:
     match value:
         case bool():
             return ast.Flag(value)
-        case Integral() | Real() if abs(float(value)) < float("inf"):
-            value = int(value) if isinstance(value, Integral) else float(value)
-            return ast.Number(value) if value >= 0 else ast.Negative(ast.Number(-value))
+        case Real():
+            number = int(value) if isinstance(value, Integral) else float(value)
+            if abs(number) < float("inf"):
+                return ast.Number(number) if number >= 0 else ast.Negative(ast.Number(-number))
         case str():
             return ast.Text(value)
         case list() | tuple():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from symdsl.catalog.data import Task
 from symdsl.data import Examples
 from symdsl.data.preprocessing import Preprocessing
 from symdsl.runs.predictions import Predictions
@@ -27,8 +28,10 @@ def predictions_of(outputs: Tensor, examples: Examples, preprocessing: Preproces
         examples: what they are outputs for.
         preprocessing: has the names of the classes, and the units of the targets, in which they are kept.
     """
+    task: Task = "regression" if examples.y.is_floating_point() else "classification"
+    names: tuple[str, ...] = ()
     confidence = None
-    if examples.y.is_floating_point():
+    if task == "regression":
         error = (outputs.double().cpu() - examples.y.cpu()).square().sum(1)
         worst = _largest(error, torch.ones(len(error), dtype=torch.bool))
         known, said = (preprocessing.restored_targets(one).cpu() for one in (examples.y, outputs))
@@ -37,9 +40,10 @@ def predictions_of(outputs: Tensor, examples: Examples, preprocessing: Preproces
         confidence, found = (one.cpu() for one in outputs.double().softmax(1).max(1))
         target, predicted = examples.y.int().cpu(), found.int()
         worst = _largest(confidence, target != predicted)
+        names = preprocessing.classes or ()
     return Predictions(
-        task="classification" if confidence is not None else "regression",
-        names=preprocessing.classes if confidence is not None and preprocessing.classes else (),
+        task=task,
+        names=names,
         target=target.numpy(),
         predicted=predicted.numpy(),
         confidence=None if confidence is None else confidence.numpy(),

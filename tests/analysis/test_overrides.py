@@ -72,6 +72,8 @@ def test_numbers_of_numpy_are_numbers() -> None:
     assert (found.data.transforms[0].argument("copies"), found.search.batch) == (2, 64)
     with pytest.raises(TypeError, match="must be a finite number"):
         load(POSITION, {"search.epochs": np.float64("nan")})
+    with pytest.raises(SpecError, match="a number of 401 digits is too long"):
+        load(POSITION, {"search.epochs": 10**400})
 
 
 def test_an_argument_given_by_place_keeps_its_place() -> None:
