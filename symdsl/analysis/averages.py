@@ -87,7 +87,7 @@ def average(node: ast.Average, walker: Walker, visit: Callable[[Iterable[ast.Ite
         ranges = tuple((key, cast("float", found[key])) for key in _NAMES if key in found)
         samples, fixed = cast("int", found["samples"]), cast("bool", found["fixed"])
         walker.add(Average(name, shape, shape, ranges, samples, fixed, _word(node)), shape)
-    outer, walker.average = walker.average, node.brace
+    outer, walker.average = walker.average, node
     walker.last = None
     walker.depth += 1
     visit(node.items, walker)

@@ -84,12 +84,10 @@ def placed(draft: CandidateDraft, layer: str, site: Site, title: Span, walker: W
         notes += walker.note("project", "projected here")
         help = "move the layer before `project`, or drop this candidate"
     elif refusal.lift:
-        begun, where = walker.lifting(draft.span)
+        begun, where, indent = walker.lifting(draft.span)
         line = f" on line {begun.line}" if begun.source == draft.span.source else ""
         help = help.replace("{place}", f"{where}{line}")
-        end = attrs.evolve(begun, line=begun.end_line, column=begun.end_column)
-        indent = "  " if walker.average is None else "    "
-        fix = Fix(f"add `lift {refusal.lift}`", end, f"\n{indent}lift {refusal.lift}")
+        fix = Fix(f"add `lift {refusal.lift}`", begun.end, f"\n{' ' * indent}lift {refusal.lift}")
     if draft.span.line != title.line or draft.span.source != title.source:
         notes.insert(0, (title, f"`{layer}` reads {site.reads}"))
     message = f"`{draft.kind.name}` {refusal.message.replace('{layer}', layer)}"

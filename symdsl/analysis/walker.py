@@ -63,7 +63,7 @@ class Walker:
         vague: whether its channels are not known, but stand at 1.
         made: the last item that set the size of the map, lifted, projected, or flattened it.
         residual: the innermost `residual` around the next item.
-        average: the brace of the `average` around the next item, which reads a map that is not lifted.
+        average: the innermost `average` around the next item, which reads a map that is not lifted.
         last: the last item that was finished, `repeat`s and blocks taken for the last one in them.
         doubtful: names of layers of which a candidate could not be understood.
         complete: whether no layer is missing, but for what could not be read.
@@ -84,7 +84,7 @@ class Walker:
     vague: bool = False
     made: dict[str, Span] = attrs.field(factory=dict)
     residual: ast.Residual | None = None
-    average: Span | None = None
+    average: ast.Average | None = None
     last: ast.Item | None = None
     doubtful: set[str] = attrs.field(factory=set)
     complete: bool = True
@@ -113,11 +113,12 @@ class Walker:
         """Return notes for a diagnostic that name the item that made the map what it is."""
         return [(self.made[what], words)] if what in self.made else []
 
-    def lifting(self, item: Span) -> tuple[Span, str]:
-        """Return what a `lift` can follow, before an item of this place, and where that is in words."""
+    def lifting(self, item: Span) -> tuple[Span, str, int]:
+        """Return what a `lift` can follow, before an item of this place, where that is in words, and its indent."""
         if self.average is not None:
-            return self.average, "into the `average`"
-        return (self.started.span if self.started else item), "after `input`"
+            return self.average.brace, "into the `average`", self.average.span.column + 1
+        begun = self.started.span if self.started else item
+        return begun, "after `input`", begun.column - 1
 
     def lose(self) -> None:
         """Continue without knowing the map or the number of layers."""

@@ -11,6 +11,7 @@ from symdsl.analysis.averages import averages, copies, insensitive_to
 from symdsl.analysis.facts import Average, Mean, Node
 from symdsl.graph import build, chain, from_json, memory, multiply_adds, strict_symmetry, to_json
 from symdsl.graph.summary import summary_json
+from symdsl.language.formatter import format_text
 from symdsl.render.table import _totals
 from symdsl.spec import load, parse
 
@@ -135,3 +136,21 @@ def test_turns_commute_with_rotations_alone() -> None:
     assert symmetry("rotation = 20") == "invariant to quarter turns; not to translations: `average` transforms the map"
     assert symmetry("rotation = 20, scale_x = 0.1").startswith("not to translations: `average` transforms the map; not")
     assert isinstance(nodes(NESTED)[-2], Mean)
+
+
+def test_the_missing_lift_is_put_on_a_line_of_its_own_inside_the_innermost_average() -> None:
+    text = (
+        "data digits\n\nnetwork n {\n  input image(1, 8, 8)\n"
+        "  average affine(rotation = 5) {\n    layer l1: CONV(3) -> 2\n"
+        "    average affine(shear = 0.1) {\n      layer l2: GCONV(3) -> 2\n"
+        "      project max\n    }\n  }\n  flatten\n  layer h: FC -> classes\n}\n"
+    )
+    assert format_text(text) == text
+    fix = found(text)[0].fix
+    assert fix is not None
+    lines = text.splitlines(keepends=True)
+    line = lines[fix.span.line - 1]
+    lines[fix.span.line - 1] = line[: fix.span.column - 1] + fix.content + line[fix.span.column - 1 :]
+    mended = "".join(lines)
+    assert not found(mended)
+    assert format_text(mended) == mended
