@@ -157,7 +157,8 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
         group: `p4` (quarter turns), `p4m` (with flips), `translations`, or `rotations(n)`, bilinear unless n is 2 or 4.
 
     Raises:
-        ValueError: if there is no such group, it does not fit the images, or there is not a label for each of them.
+        ValueError: if there is no such group, it does not fit the images, these are not `[n, C, h, w]`, there is not a
+            label for each of them, or a label is not a class of the module's.
         RunError: if the targets are not classes.
     """
     x, y = (data.x, data.y) if isinstance(data, Examples) else data
@@ -165,11 +166,16 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
         raise RunError("an audit needs class labels: it compares class probabilities")
     if len(x) != len(y) or not len(x):
         raise ValueError(f"`data` has {len(x)} images and {len(y)} labels, expected one label for each of some images")
+    if x.ndim != 4:
+        raise ValueError(f"`data` has images of shape {list(x.shape)}, expected [n, C, h, w]")
     elements = elements_of(group, x.shape[2], x.shape[3])
     with evaluation_mode(module):
         like = next(module.parameters(), x)
-        x, y = x.to(like.device, like.dtype, copy=True), y.to(like.device, copy=True)
+        x, y = x.to(like.device, like.dtype, copy=True), y.to(like.device, torch.long, copy=True)
         logits = torch.stack([outputs_of(module, one.act(x)).double() for one in elements])
+        if y.min() < 0 or y.max() >= logits.shape[2]:
+            wrong = y.min() if y.min() < 0 else y.max()
+            raise ValueError(f"`data` holds the label {wrong}, expected 0 to {logits.shape[2] - 1}")
         likelihoods = logits.log_softmax(2)
         right = (logits.argmax(2) == y).double().mean(1)
         nll = -likelihoods.gather(2, y.expand(len(elements), -1)[..., None]).mean((1, 2))
@@ -218,8 +224,10 @@ def saliency(module: nn.Module, x: Tensor, labels: Tensor, group: str) -> Tensor
 
 
 def _cosine(one: Tensor, other: Tensor) -> Tensor:
-    found: Tensor = functional.cosine_similarity(one.flatten(1).double(), other.flatten(1).double()).mean()
-    return found
+    """Return the mean cosine between maps `[n, 1, h, w]`; two maps of zeros, as of blank images, are alike."""
+    one, other = one.flatten(1).double(), other.flatten(1).double()
+    blank = ~(one.any(1) | other.any(1))
+    return functional.cosine_similarity(one, other).where(~blank, 1.0).mean()
 
 
 def _jacobian_norm(module: nn.Module, x: Tensor) -> float:

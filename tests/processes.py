@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +43,12 @@ def output_of(program: str, cwd: Path) -> str:
         printed, complaint = running.communicate()
     assert running.returncode == 0, complaint
     return printed
+
+
+def await_state(reached: Callable[[], bool], *running: subprocess.Popen[Any], seconds: float = 300) -> None:
+    """Wait until something has come true of running processes; fail if one ends before, or it takes too long."""
+    deadline = time.monotonic() + seconds
+    while not reached():
+        assert all(one.poll() is None for one in running), "a process ended early"
+        assert time.monotonic() < deadline, f"not reached after {seconds} seconds"
+        time.sleep(0.02)

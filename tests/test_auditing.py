@@ -84,6 +84,14 @@ def test_weight_tying_is_invariant_in_every_measure() -> None:
     assert symdsl.audit(net, examples(), "p4m").logit_invariance > 1e-6
 
 
+def test_blank_images_have_equal_saliency_maps_however_they_are_turned() -> None:
+    x, y = noise(4, 1, 8, 8), torch.arange(4) % 3
+    chain = Chain(1, 8, 8).lift("p4").layer(candidate("GCONV"), channels=2, activations=("tanh",)).project("max")
+    net = lowering.build(tuple(chain.pool("max").flatten().layer(candidate("FC"), channels=3).nodes), 0).double()
+    x[:2] = 0
+    assert symdsl.audit(net, (x, y), "p4").saliency_similarity == pytest.approx(1)
+
+
 def test_a_convolution_is_invariant_to_translations_in_every_measure() -> None:
     chain = Chain(1, 8, 8).layer(candidate("CONV"), channels=3, activations=("tanh",)).pool("mean").flatten()
     net = lowering.build(tuple(chain.layer(candidate("FC"), channels=3).nodes), 0).double()
@@ -193,6 +201,17 @@ def test_targets_must_be_classes() -> None:
 def test_every_image_has_a_label(images: int, labels: int) -> None:
     with pytest.raises(ValueError, match=f"`data` has {images} images and {labels} labels, expected one label"):
         symdsl.audit(nn.Flatten(), (noise(images, 1, 4, 4), torch.zeros(labels).long()))
+
+
+@pytest.mark.parametrize(("first", "wrong"), [(-1, -1), (3, 4)])
+def test_a_label_is_a_class_of_the_module(first: int, wrong: int) -> None:
+    module = nn.Sequential(nn.Flatten(), nn.Linear(16, 4)).double()
+    with pytest.raises(ValueError, match=f"`data` holds the label {wrong}, expected 0 to 3"):
+        symdsl.audit(module, (noise(2, 1, 4, 4), torch.tensor([first, first + 1])))
+    bytes_alike = symdsl.audit(module, (noise(2, 1, 4, 4), torch.tensor([0, 3], dtype=torch.uint8)))
+    assert bytes_alike == symdsl.audit(module, (noise(2, 1, 4, 4), torch.tensor([0, 3])))
+    with pytest.raises(ValueError, match=r"images of shape \[2, 4, 4\], expected \[n, C, h, w\]"):
+        symdsl.audit(module, (noise(2, 4, 4), torch.tensor([0, 3])))
 
 
 # ---------------------------------------------------------------- regulariser

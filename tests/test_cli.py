@@ -854,10 +854,10 @@ def test_a_single_run_is_asked_for_where_several_are(several: Path) -> None:
 def test_seeds_that_fail_end_with_3_after_the_table(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     honest, failing = runner.seeds.Task.run, {2}
 
-    def run(task: runner.seeds.Task, observer: Any) -> None:
+    def run(task: runner.seeds.Task, observer: Any, data: Any) -> None:
         if task.seed in failing:
             raise RunError("no room")
-        honest(task, observer)
+        honest(task, observer, data)
 
     monkeypatch.setattr(runner.seeds.Task, "run", run)
     done = call("search", tiny, "--seeds", "1,2", "--out", "all", "--set", "width=1", "--device", "cpu")
@@ -873,13 +873,13 @@ def test_seeds_that_fail_end_with_3_after_the_table(tiny: Path, monkeypatch: pyt
 
 
 def test_interrupted_seeds_say_how_to_go_on(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def run(task: runner.seeds.Task, observer: Any) -> None:
+    def run(task: runner.seeds.Task, observer: Any, data: Any) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner.seeds.Task, "run", run)
-    done = call("search", tiny, "--seeds", "3", "--out", "all")
+    done = call("search", tiny, "--seeds", "3", "--jobs", "1", "--out", "all")
     assert (done.exit_code, done.stdout) == (130, "")
-    assert lines(done.stderr)[-1] == "interrupted; continue with: symdsl search --resume all"
+    assert lines(done.stderr)[-1] == "interrupted; continue with: symdsl search --jobs 1 --resume all"
     assert "seed 711 was interrupted" in call("show", "all").stdout
     refused = call("show", "all", "--emit", "svg")
     assert (refused.exit_code, refused.stdout) == (3, "")
@@ -916,10 +916,10 @@ def test_a_sweep_that_fails_or_is_interrupted_says_how_to_go_on(
 ) -> None:
     honest, raised = engines.Task.run, [KeyboardInterrupt(), RunError("no room"), RunError("no room")]
 
-    def run(task: engines.Task, observer: Any) -> None:
+    def run(task: engines.Task, observer: Any, data: Any) -> None:
         if raised:
             raise raised.pop(0)
-        honest(task, observer)
+        honest(task, observer, data)
 
     monkeypatch.setattr(engines.Task, "run", run)
     done = call("sweep", tiny, "--out", "all", "--device", "cpu", "--resource", "cpus=1")

@@ -152,7 +152,9 @@ def _targets(header: Header) -> int:
     """The number of targets of an example."""
     if len(header.shape) > 2:
         raise BadDataError(f"`y_train` has {len(header.shape)} axes, too many for regression")
-    return max(1, header.shape[1]) if len(header.shape) == 2 else 1
+    if len(header.shape) == 2 and not header.shape[1]:
+        raise BadDataError(f"`y_train` (of shape {list(header.shape)}) holds no target")
+    return header.shape[1] if len(header.shape) == 2 else 1
 
 
 def _labels(archive: zipfile.ZipFile, header: Header) -> NDArray[Any]:

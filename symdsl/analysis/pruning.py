@@ -7,7 +7,7 @@ from functools import singledispatch
 
 import attrs
 
-from symdsl.analysis.averages import with_ranges
+from symdsl.analysis.averages import with_ranges, without_idle
 from symdsl.analysis.dependencies import names_in, reachable
 from symdsl.analysis.facts import (
     Average,
@@ -47,7 +47,7 @@ def pruned_program(
     Raises:
         ValueError: if a layer or candidate of that name does not exist, or none would be left in a layer that stays.
     """
-    nodes = without(facts.network.nodes, emptied(facts.network.nodes, keep))
+    nodes = without_idle(without(facts.network.nodes, emptied(facts.network.nodes, keep)))
     _check_names(facts, nodes, keep)
     nodes = tuple(with_ranges(_kept(node, keep), ranges) for node in nodes)
     rules = tuple(rule for node in nodes if isinstance(node, Layer) for rule in _rules(node))

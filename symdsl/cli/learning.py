@@ -89,7 +89,8 @@ class _Request:
         """The command that goes on with an interrupted run."""
         device = ["--device", self.device] if self.device != "auto" else []
         logs = [word for name in self.logs for word in ("--log", name)]
-        return shlex.join(["symdsl", self.command, *device, *logs, "--resume", str(folder)])
+        jobs = ["--jobs", str(self.jobs)] if self.jobs else []
+        return shlex.join(["symdsl", self.command, *device, *logs, *jobs, "--resume", str(folder)])
 
     def say_what_is_next(self, folder: Path) -> None:
         """Prints commands that a user may want after a run, unless it is to be quiet."""

@@ -5,9 +5,27 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from symdsl.analysis.facts import Data
 from symdsl.data.memory import chunk_of
 from symdsl.data.records import Dataset
 from symdsl.diagnostics import RunError
+
+
+def check_handed_over(data: Data, given: Dataset | None) -> None:
+    """Raise an error unless data were handed over in Python exactly if the spec says so.
+
+    Raises:
+        ValueError: they were, but the spec names another source.
+        RunError: they were not, but the spec has `data given(...)`.
+    """
+    if given is not None and data.source.name != "given":
+        raise ValueError(f"the spec learns from `{data.source.name}`: write `data given(...)` to hand data over")
+    if given is None and data.source.name == "given":
+        raise RunError(
+            "the data of this spec are handed over in Python: "
+            "`symdsl.search(spec, data=symdsl.data.from_tensors(x_train, y_train, x_test, y_test))`; "
+            "with `resume=RUN` in place of `spec` an interrupted run goes on"
+        )
 
 
 def check_values(dataset: Dataset, origin: str, classes: int) -> None:

@@ -61,8 +61,10 @@ def _collected(dataset: TorchDataset[Any], name: str) -> tuple[Tensor, Tensor]:
         raise TypeError(f"`{name}` must hold pairs of an image, a tensor, and a target: {error}") from error
     except RuntimeError as error:
         raise ValueError(f"the images of `{name}` must all have the same shape: {error}") from error
-    if not all(isinstance(one, list) and len(one) == 2 for one in batches):
+    if not all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], Tensor) for one in batches):
         raise TypeError(f"`{name}` must hold pairs of an image, a tensor, and a target")
+    if not all(isinstance(y, Tensor) for _, y in batches):
+        raise TypeError(f"the targets of `{name}` must be numbers, or tensors of them")
     return torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches])
 
 

@@ -12,7 +12,7 @@ from attrs import evolve
 from symdsl.analysis.dataset import source_outline, trail, written
 from symdsl.analysis.facts import Data, Step
 from symdsl.catalog.data import BadDataError, MisfitError
-from symdsl.data.checks import check_shape, check_targets, check_task, check_values
+from symdsl.data.checks import check_handed_over, check_shape, check_targets, check_task, check_values
 from symdsl.data.memory import room_for
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 from symdsl.data.records import Dataset, Streams, Watch, seeded, unwatched
@@ -67,13 +67,14 @@ def stages(
     given: Dataset | None = None,
 ) -> Iterator[tuple[Step, Dataset]]:
     """Yield the source with its data, then every transform with the data after it; raises what `load` raises."""
-    if given is not None and data.source.name != "given":
-        raise ValueError(f"the spec learns from `{data.source.name}`: write `data given(...)` to hand data over")
+    check_handed_over(data, given)
     room, source = room_for(data), _as_delivered(data)
     origin = next((str(value) for name, value in data.source.arguments if name == "path"), f"`{data.source.name}`")
     watch(f"reading {origin}", 0, 0)
-    read = SOURCES[data.source.name]
-    dataset = read(source, partial(seeded, seed, data.source.name), room, watch) if given is None else given
+    if given is None:
+        dataset = SOURCES[data.source.name](source, partial(seeded, seed, data.source.name), room, watch)
+    else:
+        dataset = given
     check_task(dataset, origin, source.task)
     check_values(dataset, origin, source.classes)
     found = evolve(preprocessing or UNPREPARED, classes=class_names(data))

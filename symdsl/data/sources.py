@@ -14,7 +14,6 @@ from symdsl.data.memory import Room
 from symdsl.data.published import cifar10, cifar100, fashion_mnist, mnist
 from symdsl.data.records import Dataset, Examples, Streams, Watch, seeded
 from symdsl.data.transforms import resized
-from symdsl.diagnostics import RunError
 
 Source = Callable[[Data, Streams, Room, Watch], Dataset]
 
@@ -47,19 +46,6 @@ def arrays(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     return read_arrays(Path(str(data.source.argument("path"))).expanduser(), data.task, room, watch)
 
 
-def given(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
-    """Raise an error: these data must be handed over in Python.
-
-    Raises:
-        RunError: always; it says how to hand them over.
-    """
-    raise RunError(
-        "the data of this spec are handed over in Python: "
-        "`symdsl.search(spec, data=symdsl.data.from_tensors(x_train, y_train, x_test, y_test))`; "
-        "with `resume=RUN` in place of `spec` an interrupted run goes on"
-    )
-
-
 def synthetic(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """Make images for tests: a small stamp per class at a random cyclic shift, in noise; labels in equal parts."""
     channels, size, classes = (_whole(data, name) for name in ("channels", "size", "classes"))
@@ -75,9 +61,9 @@ def synthetic(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset
 
 SOURCES: dict[str, Source] = {
     function.__name__: function
-    for function in (digits, mnist, fashion_mnist, cifar10, cifar100, images, arrays, given, synthetic)
+    for function in (digits, mnist, fashion_mnist, cifar10, cifar100, images, arrays, synthetic)
 }
-"""Every source by the name a spec calls it."""
+"""Every source that is read, by the name a spec calls it."""
 
 
 def _whole(data: Data, name: str) -> int:

@@ -19,6 +19,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import attrs
 
+from symdsl.data import Dataset
 from symdsl.diagnostics import RunError
 from symdsl.progress import Callbacks
 from symdsl.runner.tasks import DONE, INTERRUPTED, Engine, Task, hand_on, performed
@@ -36,12 +37,19 @@ _LOOKING = 0.3
 Job = TypeVar("Job")
 
 
+@attrs.frozen
 class InProcess:
-    """An engine that runs tasks one after another in this process and thread, where a Ctrl-C reaches them."""
+    """An engine that runs tasks one after another in this process and thread, where a Ctrl-C reaches them.
+
+    Attributes:
+        data: of specs with `data given(...)`.
+    """
+
+    data: Dataset | None = None
 
     def run(self, task: Task, callback: object) -> None:
         """Run one task to its end."""
-        task.run(callback)
+        task.run(callback, self.data)
 
     def end(self) -> None:
         """Do nothing: what interrupts this thread has interrupted its task."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 
 import attrs
 
@@ -52,7 +52,7 @@ def run_all(
     with ThreadPoolExecutor(max(1, jobs)) as pool:
         futures = [pool.submit(one, task) for task in tasks]
         try:
-            for future in futures:
+            for future in as_completed(futures):
                 future.result()
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -92,18 +92,15 @@ def search(
         data: the data of a spec with `data given(...)`, see `symdsl.data.from_tensors`; a resumed run needs the same.
 
     Raises:
-        ValueError: if there is neither a spec nor a run to resume, or arguments exclude each other.
+        ValueError: if there is neither a spec nor a run to resume, arguments exclude each other, or the device is
+            unknown.
+        SpecError: if the spec in the folder to resume is wrong.
         TypeError: if spec or data are of another type, or a callback has none of those methods.
         RunError: if data, device or folder cannot be used; the message says what to do.
         NumericalError: if the loss or the curvature is not finite, again after a retry at half the learning rate.
         KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
-    if objective not in (None, *get_args(Objective)):
-        raise ValueError(f'`objective` (="{objective}") must be "map", or what the spec says')
-    if spec is not None and not isinstance(spec, Spec):
-        raise TypeError(f"`spec` (={spec!r}) must be a Spec: `symdsl.load(path)` reads one from a file")
-    if data is not None and not isinstance(data, Dataset):
-        raise TypeError(f"`data` (of type {type(data).__name__}) must be made by `symdsl.data.from_tensors`")
+    check_arguments(spec, data, objective)
     if resume is not None and (out is not None or weights_from is not None):
         raise ValueError("`resume` continues a run unchanged: leave `out` and `weights_from` out")
     if spec is None and (resume is None or seed is not None):
@@ -127,6 +124,21 @@ def search(
         run = _Run(spec, dataset, target, folder, maximised, heard, loading, weights)
         run.prepare(resume is not None)
         return run.finish()
+
+
+def check_arguments(spec: Spec | None, data: Dataset | None, objective: Objective | None) -> None:
+    """Raise an error unless spec, data and objective are of the types that a search takes.
+
+    Raises:
+        ValueError: the objective is unknown.
+        TypeError: spec or data are of another type.
+    """
+    if objective not in (None, *get_args(Objective)):
+        raise ValueError(f'`objective` (="{objective}") must be "map", or what the spec says')
+    if spec is not None and not isinstance(spec, Spec):
+        raise TypeError(f"`spec` (={spec!r}) must be a Spec: `symdsl.load(path)` reads one from a file")
+    if data is not None and not isinstance(data, Dataset):
+        raise TypeError(f"`data` (of type {type(data).__name__}) must be made by `symdsl.data.from_tensors`")
 
 
 def objective_of(spec: Spec, asked: Objective | None = None) -> Objective:

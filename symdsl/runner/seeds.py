@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from symdsl import render, runs
+from symdsl.data import Dataset
+from symdsl.data.checks import check_handed_over
 from symdsl.progress import Observers
 from symdsl.runner.engines import Children, InProcess
 from symdsl.runner.many import run_all
 from symdsl.runner.result import Recorded
-from symdsl.runner.searching import Objective, objective_of
+from symdsl.runner.searching import Objective, check_arguments, objective_of
 from symdsl.runner.tasks import Task
 from symdsl.runs import SeedsFolder
 from symdsl.runs.files import checksum
@@ -48,6 +51,7 @@ def search_seeds(
     jobs: int = 1,
     watch: Observers | None = None,
     callbacks: Callable[[int], Sequence[object]] = lambda seed: (),
+    data: Dataset | None = None,
 ) -> SeedsResult:
     """Run a search with several seeds, each in a run folder of its own below one folder.
 
@@ -63,16 +67,25 @@ def search_seeds(
         jobs: seeds to run at a time; if more than one, each in a process of its own.
         watch: displays the progress of all seeds.
         callbacks: returns the callbacks for the search with a seed; see `search`.
+        data: the data of a spec with `data given(...)`, see `symdsl.data.from_tensors`; seeds then run one at a time.
 
     Raises:
-        ValueError: if `seeds` or `jobs` is out of range.
-        RunError: if the folder cannot be used.
+        ValueError: if `seeds` or `jobs` is out of range, or arguments exclude each other.
+        TypeError: if spec, data, seeds or callbacks are of another type.
+        SpecError: if the spec in the folder to resume is wrong.
+        RunError: if the folder cannot be used, or data must be handed over.
         KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
+    check_arguments(spec, data, objective)
+    if not callable(callbacks):
+        raise TypeError(f"`callbacks` (={callbacks!r}) must be a function of the seed")
     if jobs < 1:
         raise ValueError(f"`jobs` (={jobs}) must be at least 1")
+    if data is not None and jobs > 1:
+        raise ValueError(f"`data` stay in this process, where seeds run one at a time: leave `jobs` (={jobs}) out")
     if spec is None:
         spec = _own_spec(resume)
+    check_handed_over(spec.facts.data, data)
     usual = () if resume else range(spec.facts.search.seed, spec.facts.search.seed + USUAL_SEEDS)
     numbers = usual if seeds is None else numbered(seeds, spec.facts.search.seed)
     maximised = objective_of(spec, objective)
@@ -80,7 +93,7 @@ def search_seeds(
         watcher.on_start(folder.path)
         finished = folder.finished()
         tasks = [_task(folder, one, spec, device, maximised) for one in folder.runs if one not in finished]
-        engine = Children(max(1, (os.cpu_count() or 1) // jobs)) if jobs > 1 else InProcess()
+        engine = Children(max(1, (os.cpu_count() or 1) // jobs)) if jobs > 1 else InProcess(data)
 
         def note(task: Task, status: runs.Status, reason: str | None) -> None:
             folder.note(Path(task.folder).name, status, reason)
@@ -105,9 +118,13 @@ def numbered(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
     """Return the seeds meant by a number of them, counted up from `first`, or by a list.
 
     Raises:
+        TypeError: it is neither.
         ValueError: there are none or too many, or one is negative or given twice.
     """
-    numbers = tuple(range(first, first + seeds)) if isinstance(seeds, int) else tuple(seeds)
+    given = tuple(seeds) if isinstance(seeds, Iterable) else (seeds,)
+    if not all(isinstance(one, Integral) and not isinstance(one, bool) for one in given):
+        raise TypeError(f"`seeds` (={seeds!r}) must be a whole number or a list of them")
+    numbers = tuple(map(int, given if isinstance(seeds, Iterable) else range(first, first + given[0])))
     if not 1 <= len(numbers) <= MOST_SEEDS:
         raise ValueError(f"`seeds` (={seeds}) must be from 1 to {MOST_SEEDS} seeds")
     if min(numbers) < 0 or len(set(numbers)) < len(numbers):

@@ -14,6 +14,7 @@ import attrs
 
 from symdsl import runs, spec
 from symdsl.analysis.overrides import Override
+from symdsl.data.checks import check_handed_over
 from symdsl.diagnostics import Diagnostic, RunError, SpecError
 from symdsl.progress import Observers
 from symdsl.report import report_html
@@ -67,6 +68,7 @@ def grid(
 
     Raises:
         SpecError: a spec is wrong with some settings; it carries all that is wrong with the first such choice.
+        RunError: the data of a spec can only be handed over in Python.
         ValueError: a spec is given twice, the seeds make no sense or are set as well, or there would be too many runs.
     """
     files = [Path(one).resolve() for one in specs]
@@ -80,6 +82,8 @@ def grid(
     loaded = [
         (name, _loaded(path, choice), choice) for name, path in zip(names, specs, strict=True) for choice in chosen
     ]
+    for _, one, _ in loaded:
+        check_handed_over(one.facts.data, None)
     points = [
         Point(name, choice, one.text(), attrs.asdict(one.profile) if one.profile else None)
         for name, one, choice in loaded
@@ -208,6 +212,8 @@ def _write_tables(folder: SweepFolder, watcher: Observers) -> None:
     if not begun:
         return
     try:
-        runs.write_atomic(folder.path / PAGE, report_html(begun).encode())
+        page = report_html(begun)
     except (RunError, SpecError) as error:
         watcher.on_note(f"{PAGE} is not written: {error}")
+    else:
+        runs.write_atomic(folder.path / PAGE, page.encode())

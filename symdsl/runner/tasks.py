@@ -13,6 +13,7 @@ from typing import Any, Protocol, TextIO
 import attrs
 
 from symdsl.analysis.profiles import Change, Profile
+from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError, SpecError
 from symdsl.progress import Callback, Callbacks, Metrics
 from symdsl.runner.searching import Objective, search
@@ -73,10 +74,14 @@ class Task:
             raise RunError(f"{self.folder}: holds a run of another spec; delete it or give another --out")
         return run.is_whole
 
-    def run(self, callback: object) -> None:
+    def run(self, callback: object, data: Dataset | None = None) -> None:
         """Search, or go on where an earlier attempt was left; one that left nothing is cleared away.
 
         Raises what `search` raises.
+
+        Args:
+            callback: of the search.
+            data: of a spec that has `data given(...)`.
         """
         if self.is_finished:
             return
@@ -84,7 +89,7 @@ class Task:
         if not resumed and (folder / RUN).exists():
             shutil.rmtree(folder)
         out, resume = (None, folder) if resumed else (folder, None)
-        search(self._spec(), self.device, out, resume, objective=self.objective, callbacks=[callback])
+        search(self._spec(), self.device, out, resume, objective=self.objective, callbacks=[callback], data=data)
 
     def _spec(self) -> Spec:
         parsed = parse(self.text, {"search.seed": self.seed}, name=self.name)

@@ -102,12 +102,9 @@ class SeedsFolder(SeveralFolder[Seed]):
         Raises:
             RunError: it holds no seeds, or its `seeds.json` is damaged.
         """
-        content = cls.read_list(path)
-        try:
+        with cls.reading(path) as content:
             head = {key: content[key] for key in ("spec", "objective")} | {"sha256": content.get("sha256", {})}
             seeds = [Seed(one["seed"], one["status"], one["reason"]) for one in content["seeds"]]
-        except (KeyError, TypeError) as error:
-            raise RunError(f"{path / SEEDS}: damaged, {error} is missing") from error
         return cls(path, head, seeds, lock=None)
 
     @property

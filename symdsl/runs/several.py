@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -80,13 +81,20 @@ class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
         return (path / cls.LIST).is_file()
 
     @classmethod
-    def read_list(cls, path: Path) -> dict[str, Any]:
-        """Return what the list of a folder holds.
+    @contextlib.contextmanager
+    def reading(cls, path: Path) -> Iterator[dict[str, Any]]:
+        """Hand over what the list of a folder holds, to be made objects of.
 
         Raises:
-            RunError: there is none, or it is damaged.
+            RunError: there is no list, or it is damaged: no JSON, or not what the objects need.
         """
-        return read_json(path / cls.LIST)
+        content = read_json(path / cls.LIST)
+        try:
+            yield content
+        except KeyError as error:
+            raise RunError(f"{path / cls.LIST}: damaged, {error} is missing") from error
+        except TypeError as error:
+            raise RunError(f"{path / cls.LIST}: damaged, {error}") from error
 
     @classmethod
     def made(cls, path: Path) -> IO[bytes]:

@@ -10,7 +10,6 @@ from typing import IO, Any, Self
 
 import attrs
 
-from symdsl.diagnostics import RunError
 from symdsl.runs.files import SCHEMA
 from symdsl.runs.folder import SWEEP
 from symdsl.runs.locks import locked
@@ -111,14 +110,11 @@ class SweepFolder(SeveralFolder[SweepRun]):
         Raises:
             RunError: it holds no sweep, or its `sweep.json` is damaged.
         """
-        content = cls.read_list(path)
-        try:
+        with cls.reading(path) as content:
             points = [Point(**one) for one in content["points"]]
             found = [SweepRun(**one) for one in content["runs"]]
             if any(not 0 <= one.point < len(points) for one in found):
                 raise KeyError("a point of a run")
-        except (KeyError, TypeError) as error:
-            raise RunError(f"{path / SWEEP}: damaged, {error} is missing") from error
         return cls(path, points, found, lock=None)
 
     def content(self) -> dict[str, Any]:

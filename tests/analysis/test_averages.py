@@ -8,7 +8,7 @@ import pytest
 
 from analysis.specs import codes, found, framed, items
 from symdsl.analysis.averages import averages, copies, insensitive_to
-from symdsl.analysis.facts import Average, Mean, Node
+from symdsl.analysis.facts import Average, Join, Mean, Node
 from symdsl.graph import build, chain, from_json, memory, multiply_adds, strict_symmetry, to_json
 from symdsl.graph.summary import summary_json
 from symdsl.language.formatter import format_text
@@ -154,3 +154,22 @@ def test_the_missing_lift_is_put_on_a_line_of_its_own_inside_the_innermost_avera
     mended = "".join(lines)
     assert not found(mended)
     assert format_text(mended) == mended
+
+
+def test_an_average_whose_layers_are_all_removed_is_left_out_of_the_pruned_spec() -> None:
+    spec = items(
+        "layer a: CONV(3) -> 2\n"
+        "average affine(shear = 0.1) { residual { layer b: CONV(3) -> 2 } }\n"
+        "residual {\n"
+        "  average affine(rotation = 5) {\n"
+        "    average affine(shear = 0.1) { residual { layer c: CONV(3) -> 2 } }\n"
+        "  }\n"
+        "  layer d: CONV(3) -> 2\n"
+        "}\n"
+        "average affine(rotation = 5) { residual { layer e: CONV(3) -> 2 }\n  flatten }"
+    )
+    left = parse(spec.pruned({"b": set(), "c": set(), "e": set()}))
+    assert [node.name for node in left.facts.network.nodes] == ["input", "a", "d", "residual", "flatten", "h"]
+    assert [node.since for node in left.facts.network.nodes if isinstance(node, Join)] == ["a"]
+    kept = parse(spec.pruned({"b": set(), "c": set()})).facts.network.nodes
+    assert [node.ranges for node in kept if isinstance(node, Average)] == [(("rotation", 5.0),)]

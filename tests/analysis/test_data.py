@@ -240,6 +240,7 @@ def test_numbering_quadrants_needs_classes(tmp_path: Path) -> None:
         ({"y_train": np.zeros(4, int)}, "", "holds a single class"),
         ({"y_train": np.zeros((4, 1), int)}, "", "has 2 axes, too many for classification"),
         ({"y_train": np.zeros((4, 1, 1))}, "", "has 3 axes, too many for regression"),
+        ({"y_train": np.zeros((4, 0))}, "", r"`y_train` \(of shape \[4, 0\]\) holds no target"),
         ({}, ", task = regression", "regression targets must be floats, but `y_train` holds int64"),
         ({"y_train": np.zeros(4)}, ", task = classification", "class labels must be whole numbers"),
     ],

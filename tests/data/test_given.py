@@ -108,6 +108,9 @@ def test_what_is_no_data_is_refused(change: dict[str, Tensor], error: type[Excep
         ([(images(1, 3, 3), 0), (images(1, 4, 4), 1)], ValueError, "images of `train` must all have the same shape"),
         ([(object(), 0)], TypeError, "`train` must hold pairs"),
         ([images(1, 3, 3)], TypeError, "`train` must hold pairs"),
+        ([([1.0], 0)], TypeError, "`train` must hold pairs"),
+        ([(images(1, 3, 3), [1.0, 2.0])], TypeError, "targets of `train` must be numbers, or tensors"),
+        ([(images(1, 3, 3), "cat")], TypeError, "targets of `train` must be numbers, or tensors"),
     ],
 )
 def test_a_dataset_of_something_else_is_refused(items: list[Any], error: type[Exception], message: str) -> None:

@@ -5,14 +5,13 @@ import math
 import os
 import signal
 import socket
-import time
 from contextlib import ExitStack
 
 import attrs
 import pytest
 import torch
 
-from processes import started
+from processes import await_state, started
 from symdsl import data, lowering, ranks, runner
 from symdsl.diagnostics import RunError
 from symdsl.evidence.backward import _batches
@@ -142,9 +141,7 @@ def test_a_killed_rank_ends_the_run_with_one_line_and_one_process_goes_on(tiny):
     with ExitStack() as stack:
         command = ["-m", "symdsl", "search", "tiny.sym", "--device", "cpu", "--out", "two", "--quiet"]
         running = on_ranks(stack, [*command, "--set", "search.epochs=100000"], tiny)
-        deadline = time.monotonic() + 60
-        while not (tiny / "two" / "metrics.jsonl").exists() and time.monotonic() < deadline:
-            time.sleep(0.02)
+        await_state((tiny / "two" / "metrics.jsonl").exists, *running)
         os.kill(running[1].pid, signal.SIGKILL)
         (status, said, complaint), second = ends(running)
     assert (status, said, second[0]) == (3, "", -signal.SIGKILL)

@@ -6,17 +6,18 @@ import shutil
 import signal
 import statistics
 import sys
-import time
 
 import pytest
 import torch
 
-from processes import started
+from processes import await_state, started
 from symdsl import runner
+from symdsl.data import from_tensors
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.progress import Observers, Silent
 from symdsl.runner import search_seeds, seeds
 from symdsl.runs import RunFolder, SeedsFolder
+from symdsl.spec import parse
 
 
 def read(folder, name):
@@ -107,10 +108,10 @@ def test_the_summary_is_that_of_the_results(quick, tmp_path):
 def test_a_seed_that_fails_stops_no_other_and_is_tried_again(quick, tmp_path, monkeypatch):
     honest, failing = seeds.Task.run, {4: RunError("no room"), 5: NumericalError("not finite")}
 
-    def run(task, observer):
+    def run(task, observer, data):
         if task.seed in failing:
             raise failing[task.seed]
-        honest(task, observer)
+        honest(task, observer, data)
 
     monkeypatch.setattr(seeds.Task, "run", run)
     watching = Watching()
@@ -198,6 +199,24 @@ def test_side_by_side_gives_the_same_runs_and_tells_what_failed(quick, tmp_path,
     assert numbers(many / "seed-8") == numbers(tmp_path / "one" / "seed-8")
 
 
+def test_what_a_callback_raises_ends_all_seeds_at_once(small, tmp_path):
+    class Raising:
+        def on_epoch(self, record):
+            raise LookupError("enough")
+
+    endless = small(search__epochs=100_000)
+    with pytest.raises(LookupError, match="enough"):  # seed 1, which would not end, comes first
+        search_seeds(
+            endless,
+            [1, 2, 3],
+            device="cpu",
+            out=tmp_path / "all",
+            jobs=2,
+            callbacks=lambda seed: [Raising()] if seed == 2 else [],
+        )
+    assert not (tmp_path / "all" / "seed-3").exists()
+
+
 LONG = """
 import sys
 from pathlib import Path
@@ -215,9 +234,7 @@ def test_ctrl_c_leaves_every_run_side_by_side_in_a_state_to_go_on_from(small, tm
     (tmp_path / "spec.sym").write_text(small(search__epochs=100_000).text())
     with started(["-c", LONG], tmp_path) as running:
         runs = [tmp_path / "all" / f"seed-{seed}" for seed in (1, 2)]
-        deadline = time.monotonic() + 60
-        while not all((run / "metrics.jsonl").exists() for run in runs) and time.monotonic() < deadline:
-            time.sleep(0.05)
+        await_state(lambda: all((run / "metrics.jsonl").exists() for run in runs), running)
         os.kill(running.pid, signal.SIGINT)
         _, complaint = running.communicate(timeout=60)
     assert (running.returncode, complaint) == (130, "")
@@ -237,6 +254,41 @@ def test_seeds_that_make_no_sense(quick, tmp_path, given, message):
         search_seeds(quick, given, out=tmp_path)
     with pytest.raises(ValueError, match=r"`jobs` \(=0\) must be at least 1"):
         search_seeds(quick, 2, out=tmp_path, jobs=0)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"spec": "digits.sym"}, r"`spec` \(='digits.sym'\) must be a Spec"),
+        ({"seeds": 2.0}, r"`seeds` \(=2.0\) must be a whole number or a list"),
+        ({"seeds": [1.5]}, r"`seeds` \(=\[1.5\]\) must be a whole number or a list"),
+        ({"seeds": True}, r"`seeds` \(=True\) must be a whole number or a list"),
+        ({"callbacks": [Silent()]}, "must be a function of the seed"),
+        ({"data": torch.zeros(2)}, "must be made by `symdsl.data.from_tensors`"),
+    ],
+)
+def test_arguments_of_another_type(quick, tmp_path, wrong, message):
+    with pytest.raises(TypeError, match=message):
+        search_seeds(**({"spec": quick, "out": tmp_path / "all"} | wrong))
+    assert not list(tmp_path.iterdir())
+
+
+def test_data_in_memory_are_handed_to_every_seed(quick, tmp_path):
+    text = "data given(1, 4, 2)\nnetwork n {\n  input image(1, 4, 4)\n  flatten\n  layer h: FC -> classes\n}\n"
+    spec = parse(f"{text}search {{\n  epochs = 2\n  batch = 4\n}}\n")
+    x, y = torch.randn(8, 4, 4, generator=torch.Generator().manual_seed(0)), torch.arange(8) % 2
+    data = from_tensors(x, y, x, y)
+    with pytest.raises(RunError, match="handed over in Python"):
+        search_seeds(spec, 2, device="cpu", out=tmp_path / "all")
+    with pytest.raises(ValueError, match=r"seeds run one at a time: leave `jobs` \(=2\) out"):
+        search_seeds(spec, 2, device="cpu", out=tmp_path / "all", data=data, jobs=2)
+    with pytest.raises(ValueError, match="the spec learns from"):
+        search_seeds(quick, 2, device="cpu", out=tmp_path / "all", data=data)
+    assert not (tmp_path / "all").exists()
+    assert search_seeds(spec, 2, device="cpu", out=tmp_path / "all", data=data).content["finished"] == 2
+    assert numbers(tmp_path / "all" / f"seed-{spec.facts.search.seed}") == numbers(
+        runner.search(spec, device="cpu", out=tmp_path / "one", data=data).folder
+    )
 
 
 def test_a_folder_is_used_for_one_search_only(small, quick, tmp_path):

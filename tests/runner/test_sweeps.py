@@ -69,13 +69,13 @@ def failing(monkeypatch, broken):
     """Makes the runs in some folders fail so often; returns the folders of all attempts."""
     honest, attempts = Task.run, []
 
-    def run(task, callback):
+    def run(task, callback, data):
         name = os.path.basename(task.folder)
         attempts.append(name)
         if broken.get(name, 0) > 0:
             broken[name] -= 1
             raise NumericalError("the numbers\nwent wrong")
-        honest(task, callback)
+        honest(task, callback, data)
 
     monkeypatch.setattr(Task, "run", run)
     return attempts
@@ -132,6 +132,11 @@ def test_a_grid_is_refused_where_it_is_wrong_or_too_large(tiny):
         grid([tiny, tiny], {})
     with pytest.raises(ValueError, match=r"`search.seed` is set, and seeds are given as well"):
         grid([tiny], {"search.seed": ("1", "2")}, (1, 2))
+    (tiny.parent / "handed.sym").write_text(
+        tiny.read_text().replace("synthetic(size = 4, classes = 3, train = 16, test = 8)", "given(1, 4, 3)")
+    )
+    with pytest.raises(RunError, match="the data of this spec are handed over in Python"):
+        grid([tiny.parent / "handed.sym"], {})
     with pytest.raises(ValueError, match=r"1,002 runs are more than 1,000"):
         grid([tiny], {"width": tuple(map(str, range(1, 502)))}, None, ("laplace", "map"))
 
@@ -204,10 +209,10 @@ def test_a_run_that_fails_is_told_tried_once_more_and_does_not_stop_the_others(t
 def test_an_interrupted_sweep_goes_on_where_it_was(tiny, tmp_path, in_process, monkeypatch):
     honest = Task.run
 
-    def run(task, callback):
+    def run(task, callback, data):
         if task.seed == 2:
             raise KeyboardInterrupt
-        honest(task, callback)
+        honest(task, callback, data)
 
     monkeypatch.setattr(Task, "run", run)
     with pytest.raises(KeyboardInterrupt):
@@ -239,6 +244,21 @@ def test_a_damaged_list_of_runs_is_one_clear_line(tmp_path, content):
     (tmp_path / "sweep.json").write_text(content)
     with pytest.raises(RunError, match=r"^[^\n]*sweep.json: (damaged|`schema`)[^\n]*$"):
         SweepFolder.view(tmp_path)
+    (tmp_path / "sweep.json").write_text('{"schema": 1, "points": [{"extra": 1}], "runs": []}')
+    with pytest.raises(RunError, match=r"sweep.json: damaged, .*unexpected keyword argument 'extra'$"):
+        SweepFolder.view(tmp_path)
+
+
+def test_a_page_that_cannot_be_written_is_an_error(tiny, tmp_path, in_process, monkeypatch):
+    honest = Task.run
+
+    def run(task, callback, data):
+        (tmp_path / "all" / "sweep.html").mkdir()
+        honest(task, callback, data)
+
+    monkeypatch.setattr(Task, "run", run)
+    with pytest.raises(RunError, match=r"sweep.html"):
+        sweep(grid([tiny], {}), out=tmp_path / "all", device="cpu")
 
 
 def task(tiny, folder):
