@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--emit", type=click.Choice(list(RUN_VIEWS)), default="table", show_default=True, help="What to show.")
 @click.option("-o", "--output", type=PATH, help="Write to this file, not to standard output.")
 def show(run: Path, emit: str, output: Path | None) -> None:
-    """Show the layer table of a run or of several seeds, or draw its picture; of a sweep, the table of its runs."""
+    """Show the layer table of a run or of several seeds, or draw its picture; of a sweep, means over its seeds."""
     deliver(run_view(run, emit), emit, output)
 
 

@@ -88,7 +88,7 @@ def tell(diagnostics: Sequence[Diagnostic]) -> None:
 
 
 def note(news: object) -> None:
-    """Print a line to standard error, unless it is empty."""
+    """Print a line to standard error, unless it is None."""
     if news is not None and is_first_rank():
         click.echo(str(news), err=True)
 

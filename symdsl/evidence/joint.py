@@ -71,7 +71,7 @@ class CountSketch:
         return sums.scatter_add_(1, self._sums.expand(len(vectors), -1), vectors * self._signs.to(vectors.dtype))
 
     def of_pairs(self, g: Tensor, a: Tensor) -> Tensor:
-        """Return the projection of every example's gradient."""
+        """Return the projection of every example's gradient, `[n, width]`."""
         return self(per_example_gradients(g, a))
 
     def add(self, sums: Tensor, start: int, rows: Tensor) -> None:

@@ -78,7 +78,7 @@ class Categorical:
         return functional.cross_entropy(outputs, targets, reduction="sum")
 
     def expected(self, mean: Tensor, variance: Tensor, targets: Tensor, normal: Tensor) -> Expected:
-        """Return the mean over draws of the outputs."""
+        """Return the expected cross entropy and its derivatives, as means over draws of the outputs."""
         logits = mean + variance.sqrt() * normal
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.repeat(len(normal)), reduction="sum")
         p = logits.detach().softmax(2)

@@ -75,7 +75,7 @@ class WeightPosterior:
         return (self.mean.square() + self.covariance.diagonal(dim1=1, dim2=2)).sum(0)
 
     def effective(self) -> Tensor:
-        """Return 1 - prior variance of a weight, summed over outputs: how many the data determine, `[feature]`."""
+        """Return how many parameters the data determine, `[feature]`: the sum of 1 - prior precision x variance."""
         return len(self.mean) - self.prior * self.covariance.diagonal(dim1=1, dim2=2).sum(0)
 
     def divergence(self) -> float:

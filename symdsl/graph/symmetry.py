@@ -39,7 +39,8 @@ class Symmetry:
         """The whole in a sentence."""
         parts = [f"invariant to {_and(self.invariant)}"] if self.invariant else []
         parts += [f"equivariant to {_and(self.equivariant)}"] if self.equivariant else []
-        parts += [f"not to {movement}: {reason}" for movement, reason in self.lost]
+        lacks = "not to" if parts else "not invariant to"
+        parts += [f"{lacks} {movement}: {reason}" for movement, reason in self.lost]
         return "; ".join(parts) or "no symmetry to preserve"
 
 

@@ -12,7 +12,7 @@ def report_html(paths: Sequence[Path]) -> str:
     It holds its charts, pictures and scripts, at most 6 MB for a run of usual size, and fetches nothing.
 
     Args:
-        paths: run folders, or folders of several seeds, which stand for the runs in them.
+        paths: run folders, or folders of several seeds or of a sweep, which stand for the runs in them.
 
     Raises:
         RunError: a folder holds no run, a file is damaged, or the packages of the extra `report` are missing.

@@ -54,7 +54,7 @@ class Run:
 
 
 def read_runs(paths: Sequence[Path]) -> list[Run]:
-    """Read the runs in some folders, each once.
+    """Read the runs in some folders, each once; a folder of several seeds or of a sweep stands for all runs in it.
 
     Raises:
         RunError: a folder holds no run, or a file is damaged.

@@ -96,7 +96,7 @@ def sample(trainer: Trainer, most: int) -> torch.Tensor:
 
 
 def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
-    """Return the likelihood less the log determinant of some training examples alone, in nats per example.
+    """Return the log likelihood less half the log determinant of some training examples alone, in nats per example.
 
     By blocks of examples, log det(I + K) is at most the sum of those of the blocks, so that in the mean over samples
     this is no more than the evidence per example but for the norm of the weights (Immer et al. 2023, "Stochastic

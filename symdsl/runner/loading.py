@@ -114,7 +114,9 @@ class Run:
         """
         path = self.folder / POSTERIOR
         if not path.exists():
-            raise RunError(f"{path}: is missing; `--map` predicts without the uncertainty of weights")
+            raise RunError(
+                f"{path}: is missing; `--map` (`calibrated=False`) predicts without the uncertainty of weights"
+            )
         RunFolder.view(self.folder).refuse_damaged(POSTERIOR)
         return read_posterior(path, LIKELIHOODS[self.model.data.task]).to(self.network.device)
 

@@ -21,6 +21,7 @@ from symdsl.runner.ranges import Ranges
 from symdsl.runner.shares import evidence_record, path_effective, tensors_of
 from symdsl.runner.start import Start
 from symdsl.runner.training import EpochMetrics, Trainer
+from symdsl.runner.trial import BEST_EVIDENCE
 
 LEAST_EFFECTIVE = 0.5
 """A path whose effective number of parameters stays below this is pruned, if the evidence is no lower without it."""
@@ -124,7 +125,7 @@ class Structure:
         laplace, examples = step.laplace, step.laplace.examples
         evidence = -laplace.log_evidence() / examples
         found = evidence_record(self.trainer, evidence, laplace.effective_parameters(), [*pruned, *step.pruned])
-        return found if step.best is None else found | {"best_neg_log_evidence_per_example": -step.best / examples}
+        return found if step.best is None else found | {BEST_EVIDENCE: -step.best / examples}
 
     def evidence_step(self) -> EvidenceStep:
         """Move the priors, and ranges of averages, towards the largest evidence at fixed parameters, then prune."""

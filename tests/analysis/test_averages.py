@@ -134,7 +134,9 @@ def symmetry(arguments: str) -> str:
 
 def test_turns_commute_with_rotations_alone() -> None:
     assert symmetry("rotation = 20") == "invariant to quarter turns; not to translations: `average` transforms the map"
-    assert symmetry("rotation = 20, scale_x = 0.1").startswith("not to translations: `average` transforms the map; not")
+    assert symmetry("rotation = 20, scale_x = 0.1").startswith(
+        "not invariant to translations: `average` transforms the map; not"
+    )
     assert isinstance(nodes(NESTED)[-2], Mean)
 
 

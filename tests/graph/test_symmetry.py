@@ -14,7 +14,7 @@ def test_network_that_shrinks_to_one_position_is_invariant():
 def test_flatten_of_a_larger_map_keeps_positions():
     found = symmetry(Chain(1, 8, 8).layer("l1", "CONV", 4, stride=2).flatten().layer("h", "FC", 3))
     assert found.invariant == ()
-    assert str(found) == "not to translations: `flatten` at 4x4x4 keeps positions apart"
+    assert str(found) == "not invariant to translations: `flatten` at 4x4x4 keeps positions apart"
 
 
 def test_layer_without_symmetric_candidate_ends_it_for_good():

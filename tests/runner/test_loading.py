@@ -252,7 +252,7 @@ def test_a_last_layer_of_any_kind_has_a_posterior(small, tmp_path):
     found = run.predict(torch.randn(2, 1, 4, 4)).probabilities
     assert_same(found.sum(1), torch.ones(2).double())
     (run.folder / "posterior.safetensors").unlink()
-    with pytest.raises(RunError, match="is missing; `--map` predicts without"):
+    with pytest.raises(RunError, match="is missing; `--map` or `calibrated=False` predicts without"):
         run.predict(torch.randn(2, 1, 4, 4))
 
 
