@@ -114,9 +114,7 @@ class Run:
         """
         path = self.folder / POSTERIOR
         if not path.exists():
-            raise RunError(
-                f"{path}: is missing; `--map` (`calibrated=False`) predicts without the uncertainty of weights"
-            )
+            raise RunError(f"{path}: is missing; `--map` or `calibrated=False` predicts without it")
         RunFolder.view(self.folder).refuse_damaged(POSTERIOR)
         return read_posterior(path, LIKELIHOODS[self.model.data.task]).to(self.network.device)
 
