@@ -160,6 +160,11 @@ class Network(nn.Module):
         """The type of the parameters."""
         return next(self.parameters()).dtype
 
+    @property
+    def pruned(self) -> list[str]:
+        """The paths that are pruned, each as `layer.path`."""
+        return [f"{name}.{path}" for name, layer in self.layers() for path in sorted(layer.pruned)]
+
     def active(self) -> Iterator[tuple[str, nn.Module]]:
         """Return the stages by name, in order, without residual blocks that are the identity."""
         return ((name, stage) for name, stage in self.named_stages().items() if name not in self._left_out)

@@ -64,8 +64,7 @@ def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessi
         preprocessing: of its data.
         noise: variance of the Gaussian likelihood.
     """
-    pruned = [f"{name}.{path}" for name, layer in net.layers() for path in sorted(layer.pruned)]
-    without = tuple(f"{one}." for one in pruned)
+    without = tuple(f"{one}." for one in net.pruned)
     kept = {
         key: value.detach().cpu().contiguous() for key, value in net.state_dict().items() if not key.startswith(without)
     }
@@ -76,7 +75,7 @@ def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessi
         "schema": SCHEMA,
         "graph": document,
         "shapes": {key: list(value.shape) for key, value in kept.items()},
-        "pruned": pruned,
+        "pruned": net.pruned,
         "preprocessing": preprocessing.record(),
         "noise": noise,
     }

@@ -258,7 +258,7 @@ class Trainer:
             "noise": self.noise,
             "step_size": self.step_size,
             "ranges": self.net.ranges(),
-            "pruned": [f"{name}.{path}" for name, layer in self.net.layers() for path in sorted(layer.pruned)],
+            "pruned": self.net.pruned,
         }
 
     def restore(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:

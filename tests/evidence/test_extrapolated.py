@@ -56,6 +56,14 @@ def test_a_sketch_that_is_not_saturated_counts_alone():
     assert found.sketch.unsaturated_level(precisions) == 1
 
 
+def test_no_tensor_counts_more_than_its_kronecker_factors_say():
+    found = one_tensor()
+    few = ExtrapolatedSketch(found.sketch, found.factors.scaled(0.01))
+    at, alone = few.at({"a": 1.0}), few.factors.at({"a": 1.0})
+    assert found.sketch.at({"a": 1.0}).effective["a"] > 1.5 * alone.effective["a"]
+    assert at.effective["a"] == pytest.approx(alone.effective["a"])
+
+
 def test_what_two_tensors_can_both_explain_counts_once_beyond_the_sketch():
     part = products(LOOKED_AT, generator(3))
     twice = both(dict.fromkeys(("a", "b"), part), dict.fromkeys(("a", "b"), kronecker()))
