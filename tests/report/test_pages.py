@@ -14,14 +14,17 @@ import attrs
 import numpy as np
 import plotly.graph_objects as go
 import pytest
+import torch
 
 from processes import output_of
 from symdsl.diagnostics import RunError
+from symdsl.predictive.posterior import Predicted
 from symdsl.report import report_html
+from symdsl.report.charts import _decades
 from symdsl.report.comparison import comparison, groups, run_names
 from symdsl.report.page import Page, Section
 from symdsl.report.reading import Run, read_runs
-from symdsl.report.scores import confusion, most_confused, reliability
+from symdsl.report.scores import BINS, confusion, most_confused, reliability
 from symdsl.report.single import single
 from symdsl.runs.predictions import Predictions
 
@@ -276,6 +279,21 @@ def test_without_its_packages_a_report_says_what_to_install(searched: Path, monk
 
 
 # ---------------------------------------------------------------- scores
+
+
+def test_the_page_and_the_result_agree_on_bins_at_their_edges() -> None:
+    confidence = np.array([number / BINS for number in range(1, BINS + 1)])
+    target, predicted = np.arange(BINS) % 2, np.zeros(BINS, int)
+    rest = (1 - confidence[:, None]) / 15 * np.ones((BINS, 15))
+    probabilities = torch.from_numpy(np.hstack([confidence[:, None], rest]))
+    assert (probabilities.argmax(1) == 0).all()
+    expected = Predicted(probabilities).calibration_error(torch.from_numpy(target))
+    assert reliability(target, predicted, confidence).ece == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(("largest", "ticks"), [(1e2, 1), (1e6, 1), (1e12, 2), (1e13, 3)])
+def test_an_axis_of_precisions_has_about_six_ticks(largest: float, ticks: int) -> None:
+    assert _decades([{"precisions": {"a": 1.0, "b": largest}}]) == ticks
 
 
 def test_reliability_is_that_of_its_definition() -> None:
