@@ -274,8 +274,8 @@ def test_arguments_of_another_type(quick, tmp_path, wrong, message):
 
 
 def test_data_in_memory_are_handed_to_every_seed(quick, tmp_path):
-    text = "data given(1, 4, 2)\nnetwork n {\n  input image(1, 4, 4)\n  flatten\n  layer h: FC -> classes\n}\n"
-    spec = parse(f"{text}search {{\n  epochs = 2\n  batch = 4\n}}\n")
+    network = "network n {\n  input image(1, 4, 4)\n  flatten\n  layer h: FC -> classes\n}\n"
+    spec = parse(f"data given(1, 4, 2) |> standardize\n{network}search {{\n  epochs = 2\n  batch = 4\n}}\n")
     x, y = torch.randn(8, 4, 4, generator=torch.Generator().manual_seed(0)), torch.arange(8) % 2
     data = from_tensors(x, y, x, y)
     with pytest.raises(RunError, match="handed over in Python"):
@@ -286,9 +286,9 @@ def test_data_in_memory_are_handed_to_every_seed(quick, tmp_path):
         search_seeds(quick, 2, device="cpu", out=tmp_path / "all", data=data)
     assert not (tmp_path / "all").exists()
     assert search_seeds(spec, 2, device="cpu", out=tmp_path / "all", data=data).content["finished"] == 2
-    assert numbers(tmp_path / "all" / f"seed-{spec.facts.search.seed}") == numbers(
-        runner.search(spec, device="cpu", out=tmp_path / "one", data=data).folder
-    )
+    last = spec.facts.search.seed + 1
+    alone = runner.search(spec, device="cpu", out=tmp_path / "one", data=data, seed=last)
+    assert numbers(tmp_path / "all" / f"seed-{last}") == numbers(alone.folder)
 
 
 def test_a_folder_is_used_for_one_search_only(small, quick, tmp_path):
