@@ -173,9 +173,9 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
         like = next(module.parameters(), x)
         x, y = x.to(like.device, like.dtype, copy=True), y.to(like.device, torch.long, copy=True)
         logits = torch.stack([outputs_of(module, one.act(x)).double() for one in elements])
-        if y.min() < 0 or y.max() >= logits.shape[2]:
-            wrong = y.min() if y.min() < 0 else y.max()
-            raise ValueError(f"`data` holds the label {wrong}, expected 0 to {logits.shape[2] - 1}")
+        wrong = y[(y < 0) | (y >= logits.shape[2])]
+        if len(wrong):
+            raise ValueError(f"`data` holds the label {wrong[0]}, expected 0 to {logits.shape[2] - 1}")
         likelihoods = logits.log_softmax(2)
         right = (logits.argmax(2) == y).double().mean(1)
         nll = -likelihoods.gather(2, y.expand(len(elements), -1)[..., None]).mean((1, 2))

@@ -8,7 +8,8 @@ from typing import cast
 import attrs
 
 from symdsl.analysis.expressions import given
-from symdsl.analysis.facts import Average, Join, Layer, Mean, Node
+from symdsl.analysis.facts import Average, Layer, Mean, Node
+from symdsl.analysis.joins import leaving_out
 from symdsl.analysis.names import unknown
 from symdsl.analysis.types import Arguments, bind
 from symdsl.analysis.walker import Walker
@@ -33,14 +34,7 @@ def averages(nodes: Sequence[Node]) -> Iterator[tuple[Average, tuple[Node, ...]]
 def without_idle(nodes: Sequence[Node]) -> tuple[Node, ...]:
     """Return the nodes but for averages around no layer, which a spec cannot state."""
     idle = [(begin, body[-1]) for begin, body in averages(nodes) if not any(isinstance(one, Layer) for one in body)]
-    gone = {one.name for ends in idle for one in ends}
-    left: list[Node] = []
-    last: dict[str, str] = {}
-    for node in nodes:
-        if node.name not in gone:
-            left.append(attrs.evolve(node, since=last[node.since]) if isinstance(node, Join) else node)
-        last[node.name] = left[-1].name
-    return tuple(left)
+    return leaving_out(nodes, {one.name for ends in idle for one in ends})
 
 
 def copies(nodes: Sequence[Node]) -> dict[str, int]:

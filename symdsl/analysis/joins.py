@@ -37,8 +37,15 @@ def emptied(nodes: Sequence[Node], kept: Mapping[str, Collection[str]]) -> froze
 def without(nodes: Sequence[Node], removed: Collection[str]) -> tuple[Node, ...]:
     """Return the nodes that remain when these residual blocks are the identity."""
     gone = {one.name for join, body in joins(nodes) if join.name in removed for one in (*body, join)}
-    since: dict[str, str] = {}
+    return leaving_out(nodes, gone)
+
+
+def leaving_out(nodes: Sequence[Node], gone: Collection[str]) -> tuple[Node, ...]:
+    """Return the nodes but for some; a residual block that reads one of these reads the node that is left before it."""
+    left: list[Node] = []
+    before: dict[str, str] = {}
     for node in nodes:
-        since[node.name] = since[node.since] if isinstance(node, Join) and node.name in gone else node.name
-    left = (node for node in nodes if node.name not in gone)
-    return tuple(attrs.evolve(one, since=since[one.since]) if isinstance(one, Join) else one for one in left)
+        if node.name not in gone:
+            left.append(attrs.evolve(node, since=before[node.since]) if isinstance(node, Join) else node)
+        before[node.name] = left[-1].name
+    return tuple(left)
