@@ -10,7 +10,8 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -142,12 +143,19 @@ def _anchor(title: str) -> str:
 
 
 def _part(entry: Entry, result: dict[str, Any]) -> str:
-    learned = ", ".join(f"{layer['name']} {layer['chosen'] or 'removed'}" for layer in result["layers"])
+    learned = ", ".join(_alike(result["layers"]))
     return (
         f"\n## {entry.title}\n\n{_description(entry.path)}\n\n"
         + (f"`{entry.command}`\n\n" if " --set " in entry.command else "")
         + f"![{learned}]({(PICTURES / entry.name).as_posix()}.svg)\n"
     )
+
+
+def _alike(layers: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What layers became, once for those that follow one another and became the same."""
+    for chosen, alike in groupby(layers, key=lambda layer: layer["chosen"] or "removed"):
+        names = [layer["name"] for layer in alike]
+        yield f"{names[0]} {chosen}" if len(names) == 1 else f"{names[0]} to {names[-1]} {chosen}"
 
 
 def _description(path: Path) -> str:

@@ -68,6 +68,12 @@ def test_the_page_shows_picture_numbers_and_time_and_runs_are_kept(tiny: Path, t
     assert result.stat().st_mtime_ns == before
 
 
+def test_layers_in_a_row_that_became_the_same_are_named_once() -> None:
+    chosen = {"l1": "F-FC", "l2": "CONV", "l3": "CONV", "l4": None, "l5": None, "l6": None, "h": "FC"}
+    layers = [{"name": name, "chosen": kind} for name, kind in chosen.items()]
+    assert list(GALLERY["_alike"](layers)) == ["l1 F-FC", "l2 to l3 CONV", "l4 to l6 removed", "h FC"]
+
+
 def test_a_run_of_another_spec_is_not_taken_for_this_one(
     tiny: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -311,7 +311,7 @@ class Optimizer:
 
     Attributes:
         name: the method.
-        lr: first learning rate.
+        lr: first learning rate, as a share of the size of the weights.
         schedule: how it goes down over the run.
         clip: bound on the gradient's norm; 0 for none.
     """

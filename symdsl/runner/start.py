@@ -119,37 +119,51 @@ def _silence(net: Network, place: str) -> tuple[set[str], dict[str, float]]:
 
 
 @torch.no_grad()
-def settle(net: Network, x: Tensor, generator: torch.Generator) -> dict[str, float]:
-    """Rescale correlated initial weights to the correlations in what they read, and return the factors by key.
+def settle(net: Network, x: Tensor, generator: torch.Generator) -> None:
+    """Rescale correlated initial weights to the correlations in what they read.
 
     A sum of basis functions adds up neighbouring pixels, which in a photograph are alike. Its initial scale is for
     independent ones, and so makes outputs too large, by an order of magnitude where basis functions are wide. The same
     numbers, drawn at random for every position, show by how much. Layers are settled one after the other.
-
-    Training steps of these weights are to be scaled by the same factors: steps of Adam have the size of the learning
-    rate, whatever the scale of the weights.
 
     Args:
         net: the network with its initial weights.
         x: training images, `[example, channel, row, column]`.
         generator: of what is drawn, on the CPU.
     """
-    factors = {}
     with evaluation_mode(net):
-        for name, layer in net.layers():
-            paths = {f"{name}.{key}": path for key, path in layer.active() if path.correlated and path.linear_in}
+        for _, layer in net.layers():
+            paths = [path for _, path in layer.active() if path.correlated and path.linear_in]
             if not paths:
                 continue
             read = read_by(net, layer, x)
             drawn = torch.randint(read.numel(), read.shape, generator=generator)
             apart = read.flatten()[drawn.to(read.device)]
-            for place, path in paths.items():
+            for path in paths:
                 found, meant = (path(one).double().square().mean() for one in (read, apart))
                 if found > 0:
-                    key = f"{place}.{path.linear_in[-1]}"
-                    factors[key] = ranks.from_first(partial(float, (meant / found) ** 0.5))
-                    path.get_parameter(path.linear_in[-1]).mul_(factors[key])
-    return factors
+                    factor = ranks.from_first(partial(float, (meant / found) ** 0.5))
+                    path.get_parameter(path.linear_in[-1]).mul_(factor)
+
+
+def full_scales(net: Network, facts: Facts) -> dict[str, float]:
+    """Return the root mean square of every tensor's weights, by key, as if no candidate started small.
+
+    A tensor that starts at zero has 1, the scale of what layers write.
+
+    Args:
+        net: the network with its initial weights, before `begin`.
+        facts: the checked spec.
+    """
+    small: dict[str, float] = {}
+    for layer in facts.network.layers:
+        for candidate in layer.candidates:
+            path = net.layer(layer.name).paths[candidate.name]
+            factors = path.linear_in if isinstance(path, Path) else ()
+            for name in factors:
+                small[f"{layer.name}.{candidate.name}.{name}"] = candidate.init_scale ** (1 / len(factors))
+    sizes = {key: float(one.detach().double().square().mean().sqrt()) for key, one in net.tensors().items()}
+    return {key: size / small.get(key, 1.0) if size else 1.0 for key, size in sizes.items()}
 
 
 def _breaking(facts: Facts) -> Iterator[tuple[Layer, Candidate]]:

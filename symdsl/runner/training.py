@@ -30,6 +30,9 @@ SCHEDULES = {
 _WARM_UP, _COLD = 0.05, 0.1
 """Share of a run in which the learning rate rises to its schedule, and the factor on it that the first step has."""
 
+_LEAST_SHRINKING = 0.1
+"""Factor below which a tensor's steps do not shrink with its weights."""
+
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
@@ -68,7 +71,7 @@ class Trainer:
         dataset: training and test examples.
         seed: of order and augmentation.
         precisions: that the priors start from.
-        rates: factors on the learning rate of some parameter tensors, by key.
+        scales: the root mean square that the weights of a tensor have at full scale, by key; 1 where there is none.
 
     Attributes:
         precisions: prior precision of every parameter tensor that is not pruned.
@@ -89,7 +92,7 @@ class Trainer:
         dataset: Dataset,
         seed: int,
         precisions: Mapping[str, float],
-        rates: Mapping[str, float] = MappingProxyType({}),
+        scales: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         self.net = net
         self.facts = facts
@@ -101,11 +104,9 @@ class Trainer:
         self.augmentation = Augmentation.of(facts.data)
         self.seed = seed
         self.parameters = net.tensors()
-        by_rate: dict[float, list[Tensor]] = {}
-        for key, parameter in self.parameters.items():
-            by_rate.setdefault(rates.get(key, 1.0), []).append(parameter)
-        groups = [{"params": parameters, "rate": rate} for rate, parameters in by_rate.items()]
-        self.optimizer = torch.optim.Adam(groups, lr=self.search.optimizer.lr, fused=True)
+        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.search.optimizer.lr, fused=True)
+        self._full_scales = torch.tensor([scales.get(key, 1.0) for key in self.parameters], device=self.device)
+        self._first_norms = self._norms()
         self.precisions = dict(precisions)
         self.noise = self.target_variance if self.likelihood.has_noise else 1.0
         self.residual_variance = 1.0
@@ -141,8 +142,6 @@ class Trainer:
         rate = self.learning_rate
         for index in order.split(self.search.batch):
             self.net.train()
-            for group in self.optimizer.param_groups:
-                group["lr"] = self.learning_rate * group["rate"]
             self.net.draw_from(stream("cpu", self.seed, "transformations", self.step), self.spread)
             own = index[ranks.share(len(index))]
             sums += self._train_step(augmented(self.train.batch(own, self.device), own), len(index))
@@ -186,8 +185,27 @@ class Trainer:
             if parameter.grad is not None:
                 parameter.grad.add_(parameter.detach(), alpha=precision / len(self.train))
         norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.search.optimizer.clip or math.inf)
-        self.optimizer.step()
+        self._step()
         return torch.cat((sums, (~torch.isfinite(norm)).to(sums.dtype).view(1)))
+
+    @torch.no_grad()
+    def _step(self) -> None:
+        """Take a step of Adam, in each tensor times its full scale, less where its weights are smaller than at first.
+
+        Adam alone moves every weight by about the learning rate, however small the weights of a tensor are. A prior
+        that shrinks weights thus shrinks their steps as well, which would shake them more and more.
+        """
+        (group,) = self.optimizer.param_groups
+        group["lr"] = self.learning_rate
+        shrinking = (self._norms() / self._first_norms).nan_to_num(1.0).clamp(_LEAST_SHRINKING, 1.0)
+        before = [parameter.clone() for parameter in self.parameters.values()]
+        self.optimizer.step()
+        for parameter, old, scale in zip(self.parameters.values(), before, self._full_scales * shrinking, strict=True):
+            torch.lerp(old, parameter, scale, out=parameter)
+
+    def _norms(self) -> Tensor:
+        """Return the Euclidean norm of every parameter tensor, `[tensor]`."""
+        return torch.stack([torch.linalg.vector_norm(one.detach()) for one in self.parameters.values()])
 
     def _backward(self, own: Examples, examples: int) -> Tensor:
         """Set the gradients of these examples; return their loss and number of right answers, `[2]`."""
@@ -240,8 +258,8 @@ class Trainer:
             self.precisions.pop(key, None)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return copies of every tensor a resume needs, on the CPU: parameters and the optimiser's moments."""
-        found: dict[str, Tensor] = {}
+        """Return copies of every tensor a resume needs, on the CPU: parameters, their first norms, and moments."""
+        found: dict[str, Tensor] = {"first_norms": self._first_norms.cpu()}
         for key, parameter in self.parameters.items():
             found[f"parameter/{key}"] = parameter.detach().cpu().clone()
             for name, value in self.optimizer.state.get(parameter, {}).items():
@@ -272,6 +290,7 @@ class Trainer:
             if path not in self.net.layer(layer).pruned:
                 self.prune(layer, path)
         self.net.set_ranges(state["ranges"])
+        self._first_norms = tensors["first_norms"].to(self.device)
         for key, parameter in self.parameters.items():
             parameter.data.copy_(tensors[f"parameter/{key}"])
             moments = {name: tensors[f"{name}/{key}"] for name in _MOMENTS if f"{name}/{key}" in tensors}

@@ -85,13 +85,16 @@ def test_a_selector_shows_the_layers_it_is_about() -> None:
     [
         (
             "epochs = 20\n  ",
-            "`optimizer`: how the weights are trained; `adam`; adam unless given\n\n- `adam(lr = 0.005, ",
+            "`optimizer`: how the weights are trained; `adam`; adam unless given\n\n- `adam(lr = 0.025, ",
         ),
         ("search {\n  ", "`epochs`: passes over the training data; a whole number, at least 1; 60 unless given"),
-        ("adam(", "`lr`: learning rate at the start; a number, above 0 and at most 1000; 0.005 unless given"),
+        (
+            "adam(",
+            "`lr`: learning rate at the start, as a share of the size of a tensor's weights; a number, above 0 and ",
+        ),
         (
             "optimizer = ",
-            "```sym\nadam(lr = 0.005, schedule = cosine, clip = 1.0)\n```",
+            "```sym\nadam(lr = 0.025, schedule = cosine, clip = 1.0)\n```",
         ),
         (
             "digits(",

@@ -75,7 +75,7 @@ def test_values_fit_their_keys(value: str, expected: list[str]) -> None:
     [
         ("profile cpu {\n  ", "```sym\nlet width = 4\n```"),
         ("width = 2\n  ", "`optimizer`: how the weights are trained; "),
-        ("search.optimizer = adam(", "`lr`: learning rate at the start; "),
+        ("search.optimizer = adam(", "`lr`: learning rate at the start, as a share of the size of "),
         ("search.optimizer = ", "Adam on the weights"),
         ("\n\npro", "names values to be set together"),
     ],

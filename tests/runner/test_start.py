@@ -4,7 +4,16 @@ import pytest
 import torch
 
 from symdsl import lowering
-from symdsl.runner.start import BREAKING_PRECISION, FEW_EXAMPLES, StartKind, begin, settle, starts, stated_start
+from symdsl.runner.start import (
+    BREAKING_PRECISION,
+    FEW_EXAMPLES,
+    StartKind,
+    begin,
+    full_scales,
+    settle,
+    starts,
+    stated_start,
+)
 from symdsl.spec import parse
 
 STARTS = """
@@ -83,18 +92,31 @@ def test_layers_of_groups_are_settled_over_the_group():
     net = lowering.compile(parse(SPARSE), 0)
     x = torch.ones(8, 1, 8, 8) * torch.randn(8, 1, 1, 1, generator=torch.Generator().manual_seed(0))
     before = {key: tensor.detach().clone() for key, tensor in net.tensors().items()}
-    factors = settle(net, x, torch.Generator().manual_seed(0))
+    settle(net, x, torch.Generator().manual_seed(0))
     changed = {key for key, tensor in net.tensors().items() if not torch.equal(tensor, before[key])}
     assert changed == {"l1.S-GFC.u2", "l1.S-GCONV.u", "l2.S-FC.u2", "l2.S-CONV.u"}
-    assert factors.keys() == changed
-    assert all(0 < factor < 1 for factor in factors.values())
-    assert all(torch.allclose(net.tensors()[key], factors[key] * before[key]) for key in changed)
+    for key in changed:
+        factor = float(net.tensors()[key].detach().norm() / before[key].norm())
+        assert 0 < factor < 1
+        assert torch.allclose(net.tensors()[key], factor * before[key])
 
 
 def test_independent_weights_stay_as_they_are():
     net, again = (lowering.compile(parse(STARTS), 0) for _ in range(2))
-    assert settle(net, torch.ones(8, 1, 8, 8), torch.Generator().manual_seed(0)) == {}
+    settle(net, torch.ones(8, 1, 8, 8), torch.Generator().manual_seed(0))
     assert all(torch.equal(tensor, again.tensors()[key]) for key, tensor in net.tensors().items())
+
+
+def test_full_scales_are_those_of_candidates_that_do_not_start_small():
+    spec = parse(STARTS)
+    net = lowering.compile(spec, 0)
+    found = full_scales(net, spec.facts)
+    sizes = {key: float(tensor.detach().square().mean().sqrt()) for key, tensor in net.tensors().items()}
+    assert found.keys() == sizes.keys()
+    tenth = {"l1.F-FC.w1", "l1.F-FC.w2", "l2.F-FC.w1", "l2.F-FC.w2", "l2.CONV.w", "l2.FC.w"}
+    for key, size in sizes.items():  # of a product, each factor has the root of a tenth; biases start at zero
+        rise = 1 if key not in tenth else 10**0.5 if "F-FC" in key else 10
+        assert found[key] == pytest.approx(size * rise or 1), key
 
 
 def started(text: str, kind: StartKind = "relaxed"):

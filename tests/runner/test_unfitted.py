@@ -54,7 +54,7 @@ def test_the_priors_of_a_regression_move_from_the_first_step_on():
 
 
 def test_no_more_effective_parameters_count_than_the_fit_has_gained_nats(small):
-    one = structure(small(**EASY))
+    one = structure(small(**EASY, search__optimizer="adam(lr = 0.01)"))
     one.trainer.train_epoch()
     one.trainer.precisions = dict.fromkeys(one.trainer.precisions, 0.01)
     one._least, one._has_fitted = {}, True
