@@ -23,9 +23,6 @@ FEW_EXAMPLES = 1 << 14
 SETTLING_EXAMPLES = 256
 """Training examples, of which the correlations that initial weights are scaled to are taken."""
 
-BREAKING_PRECISION = 3.0
-"""Precision from which the prior of a symmetry-breaking candidate is learned, unless the spec gives one."""
-
 
 @attrs.frozen
 class Start:
@@ -87,18 +84,11 @@ def begin(net: Network, facts: Facts, kind: StartKind) -> Start:
     """
     start = stated_start(facts)
     precisions, learned, zero = dict(start.precisions), set(start.learned), set[str]()
-    for layer, candidate in _breaking(facts):
-        place = f"{layer.name}.{candidate.name}"
-        for tensor in candidate.tensors:
-            if tensor.prior.learned and not tensor.prior.stated:
-                precisions[f"{place}.{tensor.name}"] = BREAKING_PRECISION
-        if kind == "symmetric":
-            silenced, held = _silence(net, place)
-            zero |= silenced
-            for key, precision in held.items():
-                if key in learned:
-                    precisions[key] = precision
-                    learned.discard(key)
+    for layer, candidate in _breaking(facts) if kind == "symmetric" else ():
+        silenced, held = _silence(net, f"{layer.name}.{candidate.name}")
+        zero |= silenced
+        precisions |= {key: precision for key, precision in held.items() if key in learned}
+        learned -= held.keys()
     return Start(precisions, frozenset(learned), frozenset(zero))
 
 

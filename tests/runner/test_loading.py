@@ -245,7 +245,7 @@ def test_targets_are_in_the_units_of_predictions(tmp_path):
 
 def test_a_last_layer_of_any_kind_has_a_posterior(small, tmp_path):
     head = "lift p4\n  layer l3: GCONV(3) + F-GFC -> classes\n  project mean\n  pool mean\n  flatten\n"
-    text = small().text().replace("flatten\n", head).replace("  layer h1: FC -> classes\n", "")
+    text = small(search__epochs=2).text().replace("flatten\n", head).replace("  layer h1: FC -> classes\n", "")
     runner.search(parse(text), device="cpu", out=tmp_path / "run")
     run = symdsl.load_run(tmp_path / "run", device="cpu")
     assert {"l3.GCONV.w", "l3.F-GFC.w1", "l3.bias"} <= run.posterior().tensors.keys()
