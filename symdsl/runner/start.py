@@ -83,8 +83,10 @@ def begin(net: Network, facts: Facts, kind: StartKind) -> Start:
         kind: how to start.
     """
     start = stated_start(facts)
+    if kind == "relaxed":
+        return start
     precisions, learned, zero = dict(start.precisions), set(start.learned), set[str]()
-    for layer, candidate in _breaking(facts) if kind == "symmetric" else ():
+    for layer, candidate in _breaking(facts):
         silenced, held = _silence(net, f"{layer.name}.{candidate.name}")
         zero |= silenced
         precisions |= {key: precision for key, precision in held.items() if key in learned}
@@ -152,7 +154,8 @@ def full_scales(net: Network, facts: Facts) -> dict[str, float]:
             factors = path.linear_in if isinstance(path, Path) else ()
             for name in factors:
                 small[f"{layer.name}.{candidate.name}.{name}"] = candidate.init_scale ** (1 / len(factors))
-    sizes = {key: float(one.detach().double().square().mean().sqrt()) for key, one in net.tensors().items()}
+    tensors = net.tensors()
+    sizes = {key: (norm / tensors[key].numel()) ** 0.5 for key, norm in net.squared_norms(tensors).items()}
     return {key: size / small.get(key, 1.0) if size else 1.0 for key, size in sizes.items()}
 
 

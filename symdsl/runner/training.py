@@ -259,7 +259,7 @@ class Trainer:
 
     def tensors(self) -> dict[str, Tensor]:
         """Return copies of every tensor a resume needs, on the CPU: parameters, their first norms, and moments."""
-        found: dict[str, Tensor] = {"first_norms": self._first_norms.cpu()}
+        found: dict[str, Tensor] = {"first_norms": self._first_norms.cpu().clone()}
         for key, parameter in self.parameters.items():
             found[f"parameter/{key}"] = parameter.detach().cpu().clone()
             for name, value in self.optimizer.state.get(parameter, {}).items():

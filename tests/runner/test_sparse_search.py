@@ -10,6 +10,7 @@ import pytest
 from symdsl import runner
 from symdsl.evidence import Laplace
 from symdsl.progress import Callback
+from symdsl.runner.structure import LEAST_PRECISION
 from symdsl.spec import parse
 
 SPEC = """
@@ -66,15 +67,22 @@ def test_a_search_over_sparse_kinds_is_drawn(whole):
     assert {"S-FC", "S-CONV"} <= set(re.findall(r"S-\w+", drawn))
 
 
-def test_values_keep_their_prior_and_the_others_are_learned(tmp_path):
+def values_and_others(result):
+    """The precisions of values whose lengthscales are learned, and all others of layers with several candidates."""
+    dense, conv = result["layers"][1]["candidates"]
+    others = dense["precision"][2:] + conv["precision"][1:]
+    others += [value for one in result["layers"][0]["candidates"] for value in one["precision"]]
+    return dense["precision"][:2] + conv["precision"][:1], others
+
+
+def test_values_keep_their_prior_and_the_others_are_learned(whole, tmp_path):
+    values, others = values_and_others(whole)
+    assert values == [1.0, 1.0, 1.0]
+    assert min(others) >= LEAST_PRECISION
     turned = "subset(120) |> rotate(degrees = 45, label = angle) |> standardize |> standardize(targets)"
     spec = parse(SPEC.replace("subset(120) |> standardize", turned))  # priors of a regression move from the first step
-    found = runner.search(spec, device="cpu", out=tmp_path / "run")
-    dense, conv = found["layers"][1]["candidates"]
-    assert dense["precision"][:2] == [1.0, 1.0]
-    assert conv["precision"][0] == 1.0
-    others = dense["precision"][2:] + conv["precision"][1:]
-    others += [value for one in found["layers"][0]["candidates"] for value in one["precision"]]
+    values, others = values_and_others(runner.search(spec, device="cpu", out=tmp_path / "run"))
+    assert values == [1.0, 1.0, 1.0]
     assert all(value != 1.0 for value in others)
 
 
