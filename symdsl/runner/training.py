@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from types import MappingProxyType
 from typing import Any
 
 import attrs
@@ -71,7 +70,7 @@ class Trainer:
         dataset: training and test examples.
         seed: of order and augmentation.
         precisions: that the priors start from.
-        scales: the root mean square that the weights of a tensor have at full scale, by key; 1 where there is none.
+        scales: the root mean square that the weights of a tensor have at full scale, by key.
 
     Attributes:
         precisions: prior precision of every parameter tensor that is not pruned.
@@ -92,7 +91,7 @@ class Trainer:
         dataset: Dataset,
         seed: int,
         precisions: Mapping[str, float],
-        scales: Mapping[str, float] = MappingProxyType({}),
+        scales: Mapping[str, float],
     ) -> None:
         self.net = net
         self.facts = facts
@@ -105,7 +104,7 @@ class Trainer:
         self.seed = seed
         self.parameters = net.tensors()
         self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.search.optimizer.lr, fused=True)
-        self._full_scales = torch.tensor([scales.get(key, 1.0) for key in self.parameters], device=self.device)
+        self._full_scales = torch.tensor([scales[key] for key in self.parameters], device=self.device)
         self._first_norms = self._norms()
         self.precisions = dict(precisions)
         self.noise = self.target_variance if self.likelihood.has_noise else 1.0

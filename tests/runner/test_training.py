@@ -35,7 +35,7 @@ def test_steps_are_relative_to_the_full_scale_and_shrink_with_the_weights(small)
     spec = small(search__optimizer="adam(lr = 0.01, schedule = constant)")
     dataset, net = data.load(spec), lowering.compile(spec, 0)
     whole, halved, lost, *others = net.tensors()
-    full = {whole: 0.3, halved: 0.2, lost: 0.1}
+    full = {whole: 0.3, halved: 0.2, lost: 0.1} | dict.fromkeys(others, 1.0)
     one = Trainer(net, spec.facts, dataset, 0, dict.fromkeys(net.tensors(), 1.0), full)
     one.search = attrs.evolve(one.search, batch=len(dataset.train))
     with torch.no_grad():
@@ -44,7 +44,7 @@ def test_steps_are_relative_to_the_full_scale_and_shrink_with_the_weights(small)
     before = {key: tensor.detach().clone() for key, tensor in net.tensors().items()}
     one.train_epoch()
     steps = {key: float((net.tensors()[key].detach() - old).abs().max()) for key, old in before.items()}
-    expected = {whole: 0.3, halved: 0.5 * 0.2, lost: 0.1 * 0.1} | dict.fromkeys(others, 1.0)
+    expected = full | {halved: 0.5 * 0.2, lost: 0.1 * 0.1}
     for key, scale in expected.items():
         assert steps[key] == pytest.approx(0.1 * 0.01 * scale, rel=1e-2), key  # a tenth for the warm-up
 

@@ -18,7 +18,7 @@ from symdsl.export import export_run
 from symdsl.render import compile_table, result_table, table_text
 from symdsl.report import report_html
 from symdsl.runner import searching
-from symdsl.runner.start import stated_start
+from symdsl.runner.start import full_scales, stated_start
 from symdsl.runner.training import Trainer
 from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
@@ -54,7 +54,7 @@ def learner(spec):
     dataset = data.load(spec)
     start = stated_start(spec.facts)
     net = lowering.compile(spec, 0).double()
-    one = Trainer(net, spec.facts, dataset, 0, start.precisions)
+    one = Trainer(net, spec.facts, dataset, 0, start.precisions, full_scales(net, spec.facts))
     one.train = type(one.train)(one.train.x.double(), one.train.y)
     return Variational(one, start.learned)
 
@@ -230,7 +230,9 @@ def test_a_regression_learns_its_noise(tmp_path, monkeypatch):
         search=attrs.evolve(spec.facts.search, objective=Objective(None, spec.facts.search.objective.fisher, "elbo")),
     )
     start = stated_start(facts)
-    one = Variational(Trainer(lowering.compile(spec, 0), facts, dataset, 0, start.precisions), start.learned)
+    net = lowering.compile(spec, 0)
+    trained = Trainer(net, facts, dataset, 0, start.precisions, full_scales(net, facts))
+    one = Variational(trained, start.learned)
     for _ in range(80):
         one.train_epoch()
     assert one.trainer.noise == pytest.approx(0.01, rel=0.25)
