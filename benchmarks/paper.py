@@ -23,7 +23,7 @@ from paper_table import Line, markdown
 from published import TABLES, Row
 
 from symdsl.analysis.dataset import trail
-from symdsl.diagnostics import Collector, SpecError
+from symdsl.diagnostics import INTERRUPTED, Collector, SpecError
 from symdsl.graph import cost
 from symdsl.language import ast
 from symdsl.language.imports import read_file
@@ -32,7 +32,7 @@ from symdsl.progress import Observers, Silent
 from symdsl.runner.engines import Children
 from symdsl.runner.many import run_all
 from symdsl.runner.searching import Objective
-from symdsl.runner.tasks import INTERRUPTED, Task, reason_of
+from symdsl.runner.tasks import Task, reason_of
 from symdsl.runs import RunFolder, Status
 from symdsl.spec import Spec, load, parse
 

@@ -12,6 +12,9 @@ from typing import Literal
 
 import attrs
 
+DONE, SPEC_WRONG, FAILED, INTERRUPTED = 0, 1, 3, 130
+"""The exit status of a command, and of a process that runs one search of several."""
+
 Severity = Literal["error", "warning"]
 
 _Paint = Callable[[str, str], str]

@@ -14,9 +14,9 @@ from PIL import Image
 
 from data.files import pixels, write_idx, write_images
 from shipped import ROOT
-from symdsl.diagnostics import RunError
+from symdsl.diagnostics import INTERRUPTED, RunError
 from symdsl.progress import Callback, Metrics
-from symdsl.runner.tasks import INTERRUPTED, Task
+from symdsl.runner.tasks import Task
 from symdsl.spec import load
 
 TINY = ("data.n=8", "data.test=6", "width=1", "size=16", "search.epochs=2", "search.every=1", "search.burnin=0")

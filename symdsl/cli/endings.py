@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from symdsl.cli.terminal import FAILED, INTERRUPTED, say_why
-from symdsl.diagnostics import RunError
+from symdsl.cli.terminal import say_why
+from symdsl.diagnostics import FAILED, INTERRUPTED, RunError
 from symdsl.progress import Observers, Silent
 
 

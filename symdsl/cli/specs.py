@@ -12,8 +12,17 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from symdsl.cli.options import PATH, set_option
-from symdsl.cli.terminal import SPEC_WRONG, tell
-from symdsl.diagnostics import Collector, Diagnostic, RunError, SpecError, render_github, render_json, wants_colour
+from symdsl.cli.terminal import tell
+from symdsl.diagnostics import (
+    SPEC_WRONG,
+    Collector,
+    Diagnostic,
+    RunError,
+    SpecError,
+    render_github,
+    render_json,
+    wants_colour,
+)
 
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override

@@ -11,9 +11,18 @@ from typing import Any, NoReturn
 
 import rich_click as click
 
-from symdsl.diagnostics import Diagnostic, NumericalError, RunError, SpecError, render_text, suggest, wants_colour
-
-SPEC_WRONG, FAILED, INTERRUPTED = 1, 3, 130
+from symdsl.diagnostics import (
+    FAILED,
+    INTERRUPTED,
+    SPEC_WRONG,
+    Diagnostic,
+    NumericalError,
+    RunError,
+    SpecError,
+    render_text,
+    suggest,
+    wants_colour,
+)
 
 
 class Commands(click.RichGroup):

@@ -20,9 +20,9 @@ from typing import Any, Generic, Literal, TypeVar
 import attrs
 
 from symdsl.data import Dataset
-from symdsl.diagnostics import RunError
+from symdsl.diagnostics import DONE, INTERRUPTED, RunError
 from symdsl.progress import Callbacks
-from symdsl.runner.tasks import DONE, INTERRUPTED, Engine, Task, hand_on, performed
+from symdsl.runner.tasks import Engine, Task, hand_on, performed
 
 Place = Literal["local", "ray", "slurm"]
 Resources = Mapping[str, str]

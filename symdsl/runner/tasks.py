@@ -14,7 +14,7 @@ import attrs
 
 from symdsl.analysis.profiles import Change, Profile
 from symdsl.data import Dataset
-from symdsl.diagnostics import NumericalError, RunError, SpecError
+from symdsl.diagnostics import DONE, FAILED, INTERRUPTED, NumericalError, RunError, SpecError
 from symdsl.progress import Callback, Callbacks, Metrics
 from symdsl.runner.searching import Objective, search
 from symdsl.runs import RunFolder
@@ -24,9 +24,6 @@ from symdsl.spec import Spec, parse
 
 _PAUSE = 0.2
 """Seconds between reports about the loading of data."""
-
-DONE, FAILED, INTERRUPTED = 0, 3, 130
-"""The outcome of a task, by the exit status of its process."""
 
 
 def _profile(found: Profile | Mapping[str, Any] | None) -> Profile | None:

@@ -10,14 +10,14 @@ import pytest
 
 from processes import started
 from symdsl.cli.sweeping import parts_of
-from symdsl.diagnostics import NumericalError, RunError, SpecError
+from symdsl.diagnostics import FAILED, NumericalError, RunError, SpecError
 from symdsl.progress import Observers, Silent
 from symdsl.render import table_text
 from symdsl.render.sweeps import sweep_table
 from symdsl.runner import engines, grid, sweep
 from symdsl.runner.engines import InProcess, OnSlurm
 from symdsl.runner.many import run_all
-from symdsl.runner.tasks import FAILED, Task, performed
+from symdsl.runner.tasks import Task, performed
 from symdsl.runs import RunFolder, SweepFolder
 
 TINY = """
