@@ -102,7 +102,7 @@ SEARCH = Signature(
             None,
             "how a candidate starts that breaks a symmetry which another keeps: `relaxed`, at a tenth of its scale; "
             "`symmetric`, with its output side at zero; `both`, at most a fifth of the epochs each, then symmetric if "
-            "its evidence is better by 0.05 nats per example; left out: `both` up to 16,384 training examples, "
+            "its evidence is better by 0.15 nats per example; left out: `both` up to 16,384 training examples, "
             "`symmetric` beyond",
         ),
         Parameter("epochs", Whole(1, _LARGEST), 60, "passes over the training data"),

@@ -8,8 +8,8 @@ from typing import Any
 
 from symdsl.analysis.facts import Search
 
-LEAST_GAIN = 0.05
-"""Nats of evidence per example by which one start is better than another: estimates may differ as much by chance."""
+LEAST_GAIN = 0.15
+"""Nats of evidence per example by which one start is better: twice the deviation of the difference of two seeds."""
 
 BEST_EVIDENCE = "best_neg_log_evidence_per_example"
 """The key of a record of `metrics.jsonl` that starts are compared by."""
