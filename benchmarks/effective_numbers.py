@@ -47,8 +47,9 @@ def finished(run: Path) -> tuple[Network, Examples, dict[str, float]]:
     """The network of a finished run, what it was trained on, and the precision of every tensor not pruned."""
     spec, folder = symdsl.load(run / "spec.sym"), RunFolder.view(run)
     learned = [line["precisions"] for line in folder.read_metrics() if line.get("precisions")]
-    precisions = dict(learned[-1]) if learned else stated_start(spec.facts).precisions
-    return load_run(run, "cpu").network, symdsl.data.load(spec).train, precisions
+    net = load_run(run, "cpu").network
+    precisions = dict(learned[-1]) if learned else stated_start(net, spec.facts).precisions
+    return net, symdsl.data.load(spec).train, precisions
 
 
 def untrain(net: Network, initial: Network) -> None:

@@ -16,7 +16,7 @@ from statistics import median
 import torch
 
 from symdsl import data, lowering, spec
-from symdsl.runner.start import begin, full_scales, starts
+from symdsl.runner.start import begin, starts
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
 
@@ -40,9 +40,8 @@ def main() -> None:
     for path in options.specs:
         read = spec.load(path)
         dataset, net = data.load(read), lowering.compile(read)
-        scales = full_scales(net, read.facts)
         start = begin(net, read.facts, starts(read.facts, len(dataset.train))[0])
-        trainer = Trainer(net, read.facts, dataset, 0, start.precisions, scales)
+        trainer = Trainer(net, read.facts, dataset, 0, start)
         structure = Structure(trainer, start, print)
         batch = trainer.train.batch(torch.arange(min(trainer.search.batch, len(trainer.train))), trainer.device)
 

@@ -33,7 +33,7 @@ from symdsl.kinds.dense import module as dense
 from symdsl.kinds.group import module as group
 from symdsl.kinds.sparse import module as sparse
 from symdsl.nn import RelaxedLayer, pair, relaxed
-from symdsl.runner.start import begin, full_scales, starts
+from symdsl.runner.start import begin, starts
 from symdsl.runner.training import Trainer
 
 SPEC = Path(__file__).parent.parent / "specs/paper/network.sym"
@@ -100,9 +100,8 @@ def training(spec: Path, examples: int) -> tuple[Trainer, Examples]:
     loaded = symdsl.load(spec)
     dataset = data.load(loaded)
     net = lowering.compile(loaded, 0)
-    scales = full_scales(net, loaded.facts)
     start = begin(net, loaded.facts, starts(loaded.facts, len(dataset.train))[0])
-    trainer = Trainer(net, loaded.facts, dataset, 0, start.precisions, scales)
+    trainer = Trainer(net, loaded.facts, dataset, 0, start)
     index = torch.arange(examples) % len(dataset.train)
     return trainer, trainer.train.batch(index, trainer.device)
 

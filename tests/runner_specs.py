@@ -8,7 +8,7 @@ import torch
 from symdsl import data, lowering
 from symdsl.data import Dataset, Examples
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
-from symdsl.runner.start import begin, full_scales, starts
+from symdsl.runner.start import begin, starts
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
 from symdsl.spec import Spec, parse
@@ -78,9 +78,8 @@ def structure(spec: Spec, dataset: Dataset | None = None, notes: list[str] | Non
     """The same with the evidence steps; what a user is told goes to `notes`."""
     net = lowering.compile(spec, 0)
     loaded = dataset or data.load(spec)
-    scales = full_scales(net, spec.facts)
     start = begin(net, spec.facts, starts(spec.facts, len(loaded.train))[0])
-    one = Trainer(net, spec.facts, loaded, 0, start.precisions, scales)
+    one = Trainer(net, spec.facts, loaded, 0, start)
     return Structure(one, start, [].append if notes is None else notes.append)
 
 

@@ -33,7 +33,7 @@ from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import Evidence, describe_run
 from symdsl.runner.result import Result
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
-from symdsl.runner.start import SETTLING_EXAMPLES, StartKind, begin, full_scales, settle, starts, stated_start
+from symdsl.runner.start import SETTLING_EXAMPLES, StartKind, begin, settle, starts, stated_start
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import EpochMetrics, Trainer, stream
 from symdsl.runner.trial import BEST_EVIDENCE, LEAST_GAIN, is_behind, late_evidence, trial_epochs
@@ -245,12 +245,11 @@ class _Run:
         net = lowering.compile(self.spec, seed).to(self.device)
         some = torch.randperm(len(self.dataset.train), generator=stream("cpu", seed, "settling"))[:SETTLING_EXAMPLES]
         settle(net, self.dataset.train.x[some], stream("cpu", seed, "orders"))
-        scales = full_scales(net, self.spec.facts)
-        start = stated_start(self.spec.facts) if kind is None else begin(net, self.spec.facts, kind)
+        start = stated_start(net, self.spec.facts) if kind is None else begin(net, self.spec.facts, kind)
         compared = trial_epochs(self.spec.facts.search) if self._untried else 0
         if self._weights is not None:
             self._weights.give_to(net)
-        self.trainer = Trainer(net, self.spec.facts, self.dataset, seed, start.precisions, scales)
+        self.trainer = Trainer(net, self.spec.facts, self.dataset, seed, start)
         self.learner = (
             Variational(self.trainer, start.learned, given=self._weights is not None)
             if self.objective == "elbo"

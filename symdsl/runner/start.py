@@ -26,21 +26,28 @@ SETTLING_EXAMPLES = 256
 
 @attrs.frozen
 class Start:
-    """The precisions of the priors that a search begins with, and which of them it may move.
+    """The precisions of the priors that a search begins with, which of them it may move, and the scales of its steps.
 
     Attributes:
         precisions: of every parameter tensor's prior.
         learned: keys of the tensors whose precision the search may move.
+        scales: the root mean square that the weights of every tensor have at full scale; see `full_scales`.
         zero: keys of the tensors that a symmetric start sets to zero.
     """
 
     precisions: dict[str, float]
     learned: frozenset[str]
+    scales: dict[str, float]
     zero: frozenset[str] = frozenset()
 
 
-def stated_start(facts: Facts) -> Start:
-    """Return the priors as the spec has them, from which MAP never moves."""
+def stated_start(net: Network, facts: Facts) -> Start:
+    """Return the priors as the spec has them, from which MAP never moves.
+
+    Args:
+        net: the network with its initial weights.
+        facts: the checked spec.
+    """
     priors: dict[str, Prior] = {}
     for layer in facts.network.layers:
         for candidate in layer.candidates:
@@ -51,6 +58,7 @@ def stated_start(facts: Facts) -> Start:
     return Start(
         {key: prior.precision for key, prior in priors.items()},
         frozenset(key for key, prior in priors.items() if prior.learned),
+        full_scales(net, facts),
     )
 
 
@@ -82,7 +90,7 @@ def begin(net: Network, facts: Facts, kind: StartKind) -> Start:
         facts: the checked spec.
         kind: how to start.
     """
-    start = stated_start(facts)
+    start = stated_start(net, facts)
     if kind == "relaxed":
         return start
     precisions, learned, zero = dict(start.precisions), set(start.learned), set[str]()
@@ -91,7 +99,7 @@ def begin(net: Network, facts: Facts, kind: StartKind) -> Start:
         zero |= silenced
         precisions |= {key: precision for key, precision in held.items() if key in learned}
         learned -= held.keys()
-    return Start(precisions, frozenset(learned), frozenset(zero))
+    return Start(precisions, frozenset(learned), start.scales, frozenset(zero))
 
 
 @torch.no_grad()
@@ -144,7 +152,7 @@ def full_scales(net: Network, facts: Facts) -> dict[str, float]:
     A tensor that starts at zero has 1, the scale of what layers write.
 
     Args:
-        net: the network with its initial weights, before `begin`.
+        net: the network with its initial weights, none of which a symmetric start has set to zero.
         facts: the checked spec.
     """
     small: dict[str, float] = {}

@@ -19,6 +19,7 @@ from symdsl.diagnostics import NumericalError
 from symdsl.evidence.laplace import SMALLEST_NOISE
 from symdsl.evidence.loss import LIKELIHOODS, Likelihood
 from symdsl.nn import Network
+from symdsl.runner.start import Start
 
 SCHEDULES = {
     "cosine": lambda progress: 0.5 * (1 + math.cos(math.pi * progress)),
@@ -69,8 +70,7 @@ class Trainer:
         facts: the checked spec.
         dataset: training and test examples.
         seed: of order and augmentation.
-        precisions: that the priors start from.
-        scales: the root mean square that the weights of a tensor have at full scale, by key.
+        start: the precisions that the priors start from, and the full scales of the weights.
 
     Attributes:
         precisions: prior precision of every parameter tensor that is not pruned.
@@ -90,8 +90,7 @@ class Trainer:
         facts: Facts,
         dataset: Dataset,
         seed: int,
-        precisions: Mapping[str, float],
-        scales: Mapping[str, float],
+        start: Start,
     ) -> None:
         self.net = net
         self.facts = facts
@@ -104,9 +103,9 @@ class Trainer:
         self.seed = seed
         self.parameters = net.tensors()
         self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.search.optimizer.lr, fused=True)
-        self._full_scales = torch.tensor([scales[key] for key in self.parameters], device=self.device)
+        self._full_scales = torch.tensor([start.scales[key] for key in self.parameters], device=self.device)
         self._first_norms = self._norms()
-        self.precisions = dict(precisions)
+        self.precisions = dict(start.precisions)
         self.noise = self.target_variance if self.likelihood.has_noise else 1.0
         self.residual_variance = 1.0
         self.epoch = 0

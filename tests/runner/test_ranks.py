@@ -15,7 +15,7 @@ from processes import await_state, started
 from symdsl import data, lowering, ranks, runner
 from symdsl.diagnostics import RunError
 from symdsl.evidence.backward import _batches
-from symdsl.runner.start import begin, full_scales
+from symdsl.runner.start import begin
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
 from symdsl.runs import RunFolder
@@ -59,9 +59,8 @@ def found(curvature):
     dataset = data.load(spec)
     wide = {part: attrs.evolve(one, x=one.x.double()) for part in ("train", "test") for one in [getattr(dataset, part)]}
     net = lowering.compile(spec, 0).double()
-    scales = full_scales(net, spec.facts)
     start = begin(net, spec.facts, "relaxed")
-    trainer = Trainer(net, spec.facts, attrs.evolve(dataset, **wide), 0, start.precisions, scales)
+    trainer = Trainer(net, spec.facts, attrs.evolve(dataset, **wide), 0, start)
     structure = Structure(trainer, start, print)
     structure._fits, structure._nats_gained = lambda *_: True, lambda *_: math.inf
     assert structure.estimator.curvature == CURVATURES[curvature]

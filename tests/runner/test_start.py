@@ -146,7 +146,7 @@ def test_a_network_without_a_candidate_that_breaks_a_symmetry_has_one_start():
 
 def test_a_relaxed_start_leaves_weights_and_priors_as_they_are():
     net, start, spec = started(STARTS)
-    assert start == stated_start(spec.facts)
+    assert start == stated_start(net, spec.facts)
     for key, value in lowering.compile(spec, 0).tensors().items():
         assert torch.equal(value, net.tensors()[key])
 

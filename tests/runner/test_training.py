@@ -11,6 +11,7 @@ from symdsl.evidence import Categorical, Gaussian
 from symdsl.evidence.loss import likelihood_of
 from symdsl.runner.estimating import FINAL, laplace_at
 from symdsl.runner.metrics import evaluate_outputs
+from symdsl.runner.start import stated_start
 from symdsl.runner.training import Trainer
 from symdsl.spec import parse
 
@@ -36,7 +37,7 @@ def test_steps_are_relative_to_the_full_scale_and_shrink_with_the_weights(small)
     dataset, net = data.load(spec), lowering.compile(spec, 0)
     whole, halved, lost, *others = net.tensors()
     full = {whole: 0.3, halved: 0.2, lost: 0.1} | dict.fromkeys(others, 1.0)
-    one = Trainer(net, spec.facts, dataset, 0, dict.fromkeys(net.tensors(), 1.0), full)
+    one = Trainer(net, spec.facts, dataset, 0, attrs.evolve(stated_start(net, spec.facts), scales=full))
     one.search = attrs.evolve(one.search, batch=len(dataset.train))
     with torch.no_grad():
         for key, factor in ((whole, 2.0), (halved, 0.5), (lost, 0.01)):

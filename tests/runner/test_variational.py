@@ -18,7 +18,7 @@ from symdsl.export import export_run
 from symdsl.render import compile_table, result_table, table_text
 from symdsl.report import report_html
 from symdsl.runner import searching
-from symdsl.runner.start import full_scales, stated_start
+from symdsl.runner.start import stated_start
 from symdsl.runner.training import Trainer
 from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
@@ -52,9 +52,9 @@ def turned(text=TURNED, **overrides):
 def learner(spec):
     """At the beginning of a search, in float64."""
     dataset = data.load(spec)
-    start = stated_start(spec.facts)
     net = lowering.compile(spec, 0).double()
-    one = Trainer(net, spec.facts, dataset, 0, start.precisions, full_scales(net, spec.facts))
+    start = stated_start(net, spec.facts)
+    one = Trainer(net, spec.facts, dataset, 0, start)
     one.train = type(one.train)(one.train.x.double(), one.train.y)
     return Variational(one, start.learned)
 
@@ -229,10 +229,9 @@ def test_a_regression_learns_its_noise(tmp_path, monkeypatch):
         spec.facts,
         search=attrs.evolve(spec.facts.search, objective=Objective(None, spec.facts.search.objective.fisher, "elbo")),
     )
-    start = stated_start(facts)
     net = lowering.compile(spec, 0)
-    trained = Trainer(net, facts, dataset, 0, start.precisions, full_scales(net, facts))
-    one = Variational(trained, start.learned)
+    start = stated_start(net, facts)
+    one = Variational(Trainer(net, facts, dataset, 0, start), start.learned)
     for _ in range(80):
         one.train_epoch()
     assert one.trainer.noise == pytest.approx(0.01, rel=0.25)
