@@ -9,6 +9,9 @@ _LARGEST = 10**9
 EXAMPLES = 256
 """Training examples that an evidence step estimates the curvature on, if nothing else is asked for."""
 
+LEAST_STEPS = 10
+"""Evidence steps of a run, whatever they cost, if nothing else is asked for: a run this short costs little."""
+
 BOUND_EVERY = 5
 """Training steps between moves of priors and ranges under the variational bound, if nothing else is asked for."""
 
@@ -111,8 +114,8 @@ SEARCH = Signature(
             "every",
             Whole(1, _LARGEST),
             None,
-            "training steps between evidence steps; left out: so many that evidence takes about a tenth of the time, "
-            f"and {BOUND_EVERY} for `elbo`",
+            "training steps between evidence steps; left out: evidence takes about a tenth of the time, in "
+            f"{LEAST_STEPS} steps at least; {BOUND_EVERY} for `elbo`",
         ),
         Parameter("examples", Whole(1, _LARGEST), EXAMPLES, "training examples that an evidence step looks at"),
         Parameter("optimizer", Variant((_ADAM,)), "adam", "how the weights are trained"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from symdsl.analysis.averages import averages, insensitive_to, range_words
 from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node
 from symdsl.analysis.joins import joins
+from symdsl.catalog.searches import LEAST_STEPS
 from symdsl.graph import memory, multiply_adds, parameters, strict_symmetry
 from symdsl.graph.build import chain, layers
 from symdsl.graph.cost import EVIDENCE_SHARE, biases, evidence_interval
@@ -124,7 +125,7 @@ def _names(body: Iterable[Node]) -> list[str]:
 
 
 def _evidence(graph: nx.DiGraph[str]) -> str:
-    """How often a search estimates it; never less often than ten times a run."""
+    """How often a search estimates it."""
     examples, batch, every = (graph.graph[key] for key in ("examples", "batch", "every"))
     if graph.graph.get("objective") == "elbo":
         return "the variational bound, in every training step"
@@ -133,7 +134,8 @@ def _evidence(graph: nx.DiGraph[str]) -> str:
     joint, kfac = (evidence_interval(chain(graph), curvature, examples, batch) for curvature in ("joint", "kfac"))
     return (
         f"{examples:,} examples every {joint:,} training steps (joint) or {kfac:,} (Kronecker factors), "
-        f"about {EVIDENCE_SHARE:.0%} of the time"
+        f"about {EVIDENCE_SHARE:.0%} of the time, "
+        f"and {LEAST_STEPS} times a run at least"
     )
 
 

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from symdsl import ranks
+from symdsl.catalog.searches import LEAST_STEPS
 from symdsl.evidence import ExtrapolatedSketch, Laplace
 from symdsl.evidence.prior_updates import at_best_precisions, mackay_step
 from symdsl.graph.cost import evidence_interval
@@ -32,9 +33,6 @@ _ROUND_OFF = 1e-3
 LEAST_PRECISION = 1.0
 """Learned precision of a classifier's prior that a search does not go below: that of MAP. A tensor that starts at zero
 may: its precision falls as far as the data ask for it."""
-
-_LEAST_STEPS = 10
-"""Evidence steps of a run, whatever they cost: a run this short costs little."""
 
 _PATIENCE = 5
 """Evidence steps in a row that a path must stay below before it is pruned."""
@@ -87,7 +85,7 @@ class Structure:
         curvature = "joint" if self.estimator == SKETCH else self.estimator.curvature
         interval = evidence_interval(nodes, curvature, self._looked_at, trainer.search.batch)
         steps = trainer.steps_per_epoch * (trainer.search.epochs - trainer.search.burnin)
-        self.every = trainer.search.every or max(min(interval, steps // _LEAST_STEPS), 1)
+        self.every = trainer.search.every or max(min(interval, steps // LEAST_STEPS), 1)
         self._idle: dict[str, int] = {}
         self._overfull = False
         self._has_fitted: bool | None = True if has_noise else None
