@@ -204,7 +204,7 @@ def _diagnosed(
     if program is not None and is_library(program):
         # What the keys of a library's profiles name is for the specs that import it to say.
         choose(program, profiles_of(program, collector), overrides, collector)
-        program = apply_overrides(program, [one for one in overrides if one.key != KEY], collector)
+        program, _ = apply_overrides(program, [one for one in overrides if one.key != KEY], collector)
         check_library(program, collector)
     elif program is not None:
         _check_whole(program, name, overrides, collector)

@@ -20,14 +20,14 @@ BINARY = frozenset({"png", "pdf"})
 
 def json_bytes(value: Any) -> bytes:
     """Return a value as indented JSON, with a newline at the end."""
-    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode()
+    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode(errors="backslashreplace")
 
 
 def _table_bytes(table: Any) -> bytes:
     """A table as text: as wide as the terminal and styled on one, plain and wide elsewhere."""
     from symdsl.render import table_text
 
-    return table_text(table, terminal=sys.stdout.isatty()).encode()
+    return table_text(table, terminal=sys.stdout.isatty()).encode(errors="replace")
 
 
 def data_bytes(content: Mapping[str, Any]) -> bytes:

@@ -1,17 +1,19 @@
 import errno
+import fcntl
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from symdsl.diagnostics import RunError
-from symdsl.runs import RunFolder, default_folder, finite, versions, write_atomic
+from symdsl.runs import RunFolder, default_folder, finite, unused, versions, write_atomic
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
@@ -92,6 +94,27 @@ def test_a_file_has_a_name(path, tmp_path, monkeypatch):
 
 def test_default_folder():
     assert default_folder("digits", NOW, "0123456789abcdef") == Path("runs/digits/20260304T050607Z-01234567")
+
+
+def test_a_path_that_is_taken_is_numbered(tmp_path):
+    assert unused(tmp_path / "a.b") == tmp_path / "a.b"
+    (tmp_path / "a.b").mkdir()
+    (tmp_path / "a.b-2").touch()
+    assert unused(tmp_path / "a.b") == tmp_path / "a.b-3"
+
+
+def test_names_that_are_not_utf8_are_kept(tmp_path):
+    with RunFolder.create(tmp_path) as run:
+        run.write_json("note.json", {"command": "s\udce9.sym"})
+    assert json.loads((tmp_path / "note.json").read_text()) == {"command": "s\udce9.sym"}
+
+
+def test_whoever_asks_whether_a_folder_is_in_use_keeps_nobody_from_it(tmp_path):
+    RunFolder.create(tmp_path).close()
+    with (tmp_path / ".lock").open("rb") as asked:
+        fcntl.flock(asked, fcntl.LOCK_SH)
+        threading.Timer(0.03, asked.close).start()
+        RunFolder.create(tmp_path).close()
 
 
 def test_default_folder_is_in_utc():

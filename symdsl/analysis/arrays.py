@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import attrs
 
 from symdsl.analysis.doubts import doubts_of_labels, doubts_of_shape, doubts_of_targets
-from symdsl.catalog.data import BadDataError, Outline, Task
+from symdsl.catalog.data import BadDataError, Outline, Task, located
 from symdsl.language.nearby import nearest
 
 if TYPE_CHECKING:
@@ -58,10 +58,11 @@ def outline_of_arrays(path: str, task: str) -> Outline:
     Raises:
         BadDataError: if it is missing, damaged, or its arrays do not belong together.
     """
+    file = located(path)
     try:
-        return _read(Path(path).expanduser(), task)
+        return _read(file, task)
     except FileNotFoundError as error:
-        near = nearest(Path(path).expanduser(), ".npz")
+        near = nearest(file, ".npz")
         help = f"did you mean `{near.as_posix()}`?" if near else ""
         raise BadDataError(f"there is no file `{path}`", help) from error
     except (OSError, RuntimeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
@@ -88,6 +89,9 @@ def _read(path: Path, task: str) -> Outline:
             if not x or not y or x[0] != y[0] or x[0] == 0:
                 counts = f"`x_{part}` {x} and `y_{part}` {y}"
                 raise BadDataError(f"{counts} must have the same number of examples, at least one")
+            held = headers[f"x_{part}"].dtype
+            if held.kind != "f" and held != "uint8":
+                raise BadDataError(f"`x_{part}` holds {held}, expected floats or uint8")
         shape = headers["x_train"].shape
         if len(shape) not in (3, 4) or 0 in shape:
             raise BadDataError(f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(shape)}")
@@ -101,10 +105,13 @@ def _read(path: Path, task: str) -> Outline:
         doubts = doubts_of_shape(channels, height, width)
         if chosen == "classification":
             labels = _labels(archive, headers["y_train"])
+            _check_alike(headers["y_train"], headers["y_test"], chosen)
             return attrs.evolve(outline, classes=int(labels.max()) + 1, doubts=(*doubts, *doubts_of_labels(labels)))
         if task == "auto":  # who writes `task = regression` has thought of it
             doubts = (*doubts, *doubts_of_targets(_some_targets(archive, headers["y_train"])))
-        return attrs.evolve(outline, classes=_targets(headers["y_train"]), doubts=doubts)
+        classes = _targets(headers["y_train"])
+        _check_alike(headers["y_train"], headers["y_test"], chosen)
+        return attrs.evolve(outline, classes=classes, doubts=doubts)
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> Header:
@@ -146,6 +153,17 @@ def _task(header: Header, task: str) -> Task:
     if task == "regression" and whole:
         raise BadDataError(f"regression targets must be floats, but `y_train` holds {header.dtype}")
     return "classification" if whole else "regression"
+
+
+def _check_alike(train: Header, test: Header, task: Task) -> None:
+    """Refuse targets of the test data that are not what those of the training data are."""
+    classes = task == "classification"
+    if (test.dtype.kind in "iu") != classes:
+        wanted = "whole numbers" if classes else "floats"
+        raise BadDataError(f"`y_test` holds {test.dtype}, expected {wanted}, as in `y_train` ({train.dtype})")
+    each = () if classes else (1,)
+    if (test.shape[1:] or each) != (train.shape[1:] or each):
+        raise BadDataError(f"`y_train` {train.shape} and `y_test` {test.shape} must have the same targets per example")
 
 
 def _targets(header: Header) -> int:

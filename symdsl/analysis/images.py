@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from symdsl.catalog.data import BadDataError, Outline
+from symdsl.catalog.data import BadDataError, Outline, located
 from symdsl.language.nearby import nearest
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def outline_of_images(path: str, colour: str) -> Outline:
         BadDataError: a folder is missing or empty, or one of the first `MOST_HEADERS` images, taken from the classes
             in turn, cannot be used.
     """
-    folder = list_images(Path(path).expanduser())
+    folder = list_images(located(path))
     in_turn = chain.from_iterable(zip_longest(*folder.train.values(), *folder.test.values()))
     paths = islice((path for path in in_turn if path is not None), MOST_HEADERS)
     headers = [read_header(path, colour) for path in paths]

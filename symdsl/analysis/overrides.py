@@ -8,6 +8,7 @@ from numbers import Integral, Real
 
 import attrs
 
+from symdsl.analysis.dependencies import names_in, reachable
 from symdsl.analysis.names import gaps_of, hidden, replaced, unknown
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.searches import SEARCH
@@ -108,14 +109,18 @@ def _literal(value: object) -> ast.Expression:
     raise TypeError(f"`value` (={value!r}) must be a finite number, a text, a bool or a list of these")
 
 
-def apply_overrides(program: ast.Program, overrides: Sequence[Override], collector: Collector) -> ast.Program:
-    """Return a tree changed by overrides; unknown keys are reported."""
+def apply_overrides(
+    program: ast.Program, overrides: Sequence[Override], collector: Collector
+) -> tuple[ast.Program, list[ast.Expression]]:
+    """Return a tree changed by overrides, and the values that they replaced; unknown keys are reported."""
     make_known(overrides, collector)
+    replaced: list[ast.Expression] = []
     for override in overrides:
         slot = find_slot(program, override.word, collector)
         if slot is not None:
             program = slot.put(_value(override, slot.quoted, collector))
-    return program
+            replaced += [] if slot.old is None else [slot.old]
+    return program, replaced
 
 
 def make_known(overrides: Sequence[Override], collector: Collector) -> None:
@@ -181,21 +186,41 @@ class _Finding:
 
     def _named(self, name: str) -> Slot | None:
         let = next((one for one in self.program.statements if isinstance(one, ast.Let) and one.name.text == name), None)
-        if let is not None:
-            put = partial(self._with_let, let)
-            return Slot(let.value, "", isinstance(let.value, ast.Text), put)
         for instance in (one for one in self.program.statements if isinstance(one, ast.Instance)):
             parameters = _parameters(self.program, instance)
             names = [one.name.text for one in parameters]
-            if name in names:
-                index = names.index(name)
-                put = partial(self._with_parameter, instance, name, index)
-                old = _given(instance.template, name, index) or parameters[index].default
-                return Slot(old, "", False, put)
+            if name not in names:
+                continue
+            index = names.index(name)
+            parameter = parameters[index]
+            old = _given(instance.template, name, index) or parameter.default
+            if let is not None and name in reachable(self._lets_needs, names_in(old)):
+                break  # the parameter has what the `let` has
+            if let is not None:
+                notes = [(let.name.span, "a `let`"), (parameter.name.span, f"a parameter of `{instance.name.text}`")]
+                message = f"both a `let` and a parameter of the network are called `{name}`"
+                self.collector.report("E310", self.key.span, message, help="rename one of them", notes=notes)
+                return None
+            is_text = parameter.type is not None and parameter.type.text == "text"
+            put = partial(self._with_parameter, instance, name, index)
+            return Slot(old, "", is_text or self._is_text(old), put)
+        if let is not None:
+            return Slot(let.value, "", self._is_text(let.value), partial(self._with_let, let))
         known = _keys(self.program)
         if not hidden("let", gaps_of(self.program)) or suggest(name, known):
             self._unknown(self.key.span, name, known, ": nothing can be set by it")
         return None
+
+    @property
+    def _lets_needs(self) -> dict[str, list[str]]:
+        return {one.name.text: names_in(one.value) for one in self.program.statements if isinstance(one, ast.Let)}
+
+    def _is_text(self, value: ast.Expression | None) -> bool:
+        """Whether a value is a text, or the name of a `let` that is."""
+        lets = {one.name.text: one.value for one in self.program.statements if isinstance(one, ast.Let)}
+        while isinstance(value, ast.Call) and value.arguments is None:
+            value = lets.pop(value.name.text, None)
+        return isinstance(value, ast.Text)
 
     def _with_let(self, let: ast.Let, value: ast.Expression) -> ast.Program:
         return _replaced(self.program, let, attrs.evolve(let, value=value))

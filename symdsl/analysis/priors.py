@@ -71,11 +71,11 @@ class Reach:
     def specificity(self) -> tuple[int, int]:
         """Return how specific the selector is; the most specific rule wins.
 
-        First over all parts: 0 for `*`, 1 with a `*` in it, 2 for a name, 3 with arguments. Then, between patterns of
+        First over all parts: 0 for `*`, 1 with a `*` in it, 2 for a name, 3 with arguments. Then, between
         paths, the steps that have no `*`: `stage/last/*` goes before `stage/*`.
         """
         path = self.rule.selector[0].text
-        steps = path.split("/") if "*" in path else []
+        steps = path.split("/") if "/" in path else []
         return sum(_specificity(part) for part in self.rule.selector), sum("*" not in step for step in steps)
 
     def hits(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> bool:

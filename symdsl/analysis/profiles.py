@@ -147,5 +147,5 @@ def apply(
             program = slot.put(setting.value)
             written += [] if slot.old is None else [slot.old]
             filled += [] if setting.name.text in keys else [(setting, slot)]
-    program = apply_overrides(program, others, collector)
-    return Applied(program, frozenset(names_in(tuple(written))), profile, tuple(filled))
+    program, replaced = apply_overrides(program, others, collector)
+    return Applied(program, frozenset(names_in((*written, *replaced))), profile, tuple(filled))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Literal, cast
 
 import attrs
@@ -11,6 +12,7 @@ from symdsl.catalog.signatures import Choice, Parameter, Quoted, Real, Signature
 
 _LARGEST_SIDE = 4096
 _LARGEST_COUNT = 10**9
+_LEAST_STEP = 1e-3
 _FEW_CHANNELS = 4
 
 QUADRANTS = ("top left", "top right", "bottom left", "bottom right")
@@ -33,6 +35,20 @@ class BadDataError(Exception):
         """Keep both."""
         self.help = help
         super().__init__(message)
+
+
+def located(path: str) -> Path:
+    """Return the path of files that a spec names, relative to the working directory; `~` is the home directory.
+
+    Raises:
+        BadDataError: it begins with `~`, but there is no such home directory.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        whose = path.partition("/")[0]
+        help = f"write `~/{path[1:]}` for a path in your own" if len(whose) > 1 else ""
+        raise BadDataError(f"`{path}`: there is no home directory `{whose}`", help) from error
 
 
 @attrs.frozen
@@ -147,9 +163,11 @@ def _standardize(outline: Outline, arguments: Arguments) -> Outline:
 
 
 def _rotate(outline: Outline, arguments: Arguments) -> Outline:
+    degrees, step = (cast(float, arguments[name]) for name in ("degrees", "step"))
+    if 0 < step < _LEAST_STEP:
+        raise MisfitError(f"`step` (={step:g}) must be 0, for any angle, or at least {_LEAST_STEP:g} degrees")
     if arguments.get("label") != "angle":
         return outline
-    degrees, step = (cast(float, arguments[name]) for name in ("degrees", "step"))
     if degrees == 0 or step > degrees:
         few = f"`step` (={step:g}) is above `degrees` (={degrees:g})" if step > degrees else "`degrees` is 0"
         raise MisfitError(f"{few}: all angles are 0, and all targets equal")

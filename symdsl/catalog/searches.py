@@ -6,6 +6,9 @@ from symdsl.catalog.signatures import Choice, Parameter, Real, Signature, Varian
 
 _LARGEST = 10**9
 
+LARGEST_SEED = 2**63 - 1
+"""Seed beyond which generators of random numbers take none."""
+
 EXAMPLES = 256
 """Training examples that an evidence step estimates the curvature on, if nothing else is asked for."""
 
@@ -135,7 +138,7 @@ SEARCH = Signature(
             "a regulariser of training, on its batches only; left out: none",
         ),
         Parameter("batch", Whole(1, _LARGEST), 128, "training examples per training step"),
-        Parameter("seed", Whole(0, 2**63 - 1), 711, "of initial weights, order of examples, and drawn labels"),
+        Parameter("seed", Whole(0, LARGEST_SEED), 711, "of initial weights, order of examples, and drawn labels"),
     ),
     replaced=(
         ("steps", "every evidence step moves the priors once; `every` sets how often"),

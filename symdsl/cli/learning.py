@@ -200,8 +200,14 @@ def _search(request: _Request) -> None:
 
 def _search_seeds(request: _Request, spec: Spec | None) -> None:
     from symdsl import runner
+    from symdsl.runner.seeds import numbered
     from symdsl.runs.seeds import PICTURE
 
+    if request.seeds is not None:
+        try:
+            numbered(request.seeds, 0 if spec is None else spec.facts.search.seed)
+        except ValueError as error:
+            raise click.UsageError(str(error)) from None
     request.loggers()  # so that a missing package is reported at once
     with ending_gently(), observers(request.quiet) as watcher, telling_the_way_on(watcher, request.resumption):
         result = runner.search_seeds(

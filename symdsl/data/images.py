@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import attrs
 import numpy as np
@@ -22,11 +21,10 @@ from symdsl.analysis.images import (
     same_size,
     size_difference,
 )
-from symdsl.catalog.data import BadDataError
+from symdsl.catalog.data import BadDataError, located
 from symdsl.data.memory import Room
 from symdsl.data.records import Dataset, Examples, Streams, Watch
 from symdsl.data.transforms import resized
-from symdsl.diagnostics import RunError
 
 _MODES = {1: "L", 3: "RGB"}
 
@@ -38,18 +36,15 @@ def images(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     images never are in memory together.
 
     Raises:
-        RunError: a folder or an image cannot be used; the message names it.
+        BadDataError: a folder or an image cannot be used; the message names it.
     """
     colour = str(data.source.argument("colour"))
     first = data.transforms[0] if data.transforms else None
     size = int(str(first.argument("size"))) if first is not None and first.name == "resize" else None
-    try:
-        folder = list_images(Path(str(data.source.argument("path"))).expanduser())
-        train, test = folder.labelled(folder.train), folder.labelled(folder.test)
-        reader = _Reader(read_header(train[0][0], colour), colour, size, room, watch, len(train) + len(test))
-        return Dataset(reader.examples(train, 0), reader.examples(test, len(train)), "classification")
-    except BadDataError as error:
-        raise RunError(str(error)) from error
+    folder = list_images(located(str(data.source.argument("path"))))
+    train, test = folder.labelled(folder.train), folder.labelled(folder.test)
+    reader = _Reader(read_header(train[0][0], colour), colour, size, room, watch, len(train) + len(test))
+    return Dataset(reader.examples(train, 0), reader.examples(test, len(train)), "classification")
 
 
 @attrs.frozen

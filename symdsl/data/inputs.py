@@ -70,9 +70,12 @@ class Preparation:
 
     def _positions(self, place: int) -> int:
         """How many positions the images have that the transform at a place reads, where it keeps their number."""
-        sized = [step for step in self.data.transforms[:place] if step.name in _SIZING]
+        before = self.data.transforms[:place]
+        sized = [index for index, step in enumerate(before) if step.name in _SIZING]
         if sized:
-            return int(str(sized[-1].argument("size"))) ** 2
+            doubled = sum(step.name == "quadrants" for step in before[sized[-1] :])
+            side = int(str(before[sized[-1]].argument("size"))) << doubled
+            return side * side
         shape: Data | Outline = self.data
         if any(step.name in _SIZING for step in self.data.transforms[place:]):
             try:
@@ -156,6 +159,7 @@ def _files(paths: Iterable[Path]) -> Iterator[Path]:
             yield path
             continue
         found = sorted(one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file())
+        found = [one for one in found if not any(part.startswith(".") for part in one.relative_to(path).parts)]
         if not found:
             raise RunError(f"{path}: holds no PNG or JPEG file")
         yield from found

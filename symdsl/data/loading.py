@@ -72,7 +72,10 @@ def stages(
     origin = next((str(value) for name, value in data.source.arguments if name == "path"), f"`{data.source.name}`")
     watch(f"reading {origin}", 0, 0)
     if given is None:
-        dataset = SOURCES[data.source.name](source, partial(seeded, seed, data.source.name), room, watch)
+        try:
+            dataset = SOURCES[data.source.name](source, partial(seeded, seed, data.source.name), room, watch)
+        except BadDataError as error:
+            raise RunError(str(error)) from error
     else:
         dataset = given
     check_task(dataset, origin, source.task)

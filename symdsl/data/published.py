@@ -11,6 +11,7 @@ import attrs
 import torch
 
 from symdsl.analysis.facts import Data
+from symdsl.catalog.data import located
 from symdsl.data.memory import Room
 from symdsl.data.records import Dataset, Examples, Streams, Watch
 from symdsl.diagnostics import RunError
@@ -142,7 +143,7 @@ def _reader(collection: _Collection) -> Any:
 
 def _folder(collection: _Collection, data: Data) -> Path:
     """The folder of the files, all of them there."""
-    root = Path(str(data.source.argument("root"))).expanduser()
+    root = located(str(data.source.argument("root")))
     if data.source.argument("download"):
         try:
             with _one_at_a_time(root):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 
 from symdsl.analysis.facts import Data
+from symdsl.catalog.data import located
 from symdsl.data.arrays import read_arrays
 from symdsl.data.images import images
 from symdsl.data.memory import Room
@@ -41,9 +41,10 @@ def arrays(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """Read the arrays `x_train`, `y_train`, `x_test` and `y_test` of an `.npz` file.
 
     Raises:
+        BadDataError: its path begins with a home directory that does not exist.
         RunError: when the file cannot be read or its arrays are not what a dataset needs.
     """
-    return read_arrays(Path(str(data.source.argument("path"))).expanduser(), data.task, room, watch)
+    return read_arrays(located(str(data.source.argument("path"))), data.task, room, watch)
 
 
 def synthetic(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:

@@ -131,9 +131,14 @@ def _prepared(prepare: Preparation) -> str:
     lines += [f"    if x.ndim != 4 or x.shape[1] != {prepare.data.channels}:"]
     expected = f"expected [n, {prepare.data.channels}, row, column]"
     lines += [f'        raise ValueError(f"the images are of shape {{list(x.shape)}}, {expected}")']
+    lines += ["    if x.dtype != torch.uint8 and not x.is_floating_point():"]
+    lines += ['        raise ValueError(f"the images hold {x.dtype}, expected floats or uint8")']
     lines += ["    x = x / 255 if x.dtype == torch.uint8 else x.float()"]
     for name, arguments in prepare.recipe():
         lines += textwrap.indent("\n".join(_STEPS[name](arguments, prepare)), "    ").splitlines()
+    lines += [f"    if x.shape[2:] != ({prepare.data.height}, {prepare.data.width}):"]
+    expected = f"expected {prepare.data.height}x{prepare.data.width}"
+    lines += [f'        raise ValueError(f"the images come out as {{x.shape[2]}}x{{x.shape[3]}}, {expected}")']
     return "\n".join([*lines, "    return x"])
 
 
@@ -164,6 +169,8 @@ def _resize(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
 
 def _pad(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
     size = arguments["size"]
+    yield f"if max(x.shape[2:]) > {size}:"
+    yield f'    raise ValueError(f"images of {{x.shape[2]}}x{{x.shape[3]}} cannot be padded to {size}x{size}")'
     yield f"top, left = ({size} - x.shape[2]) // 2, ({size} - x.shape[3]) // 2"
     yield f"x = functional.pad(x, (left, {size} - x.shape[3] - left, top, {size} - x.shape[2] - top))"
 

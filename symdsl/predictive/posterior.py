@@ -127,14 +127,14 @@ class Predicted:
         """
         if self.probabilities is not None:
             _check_shape(targets, self.probabilities.shape[:1])
-            chosen = self.probabilities.gather(1, targets.long()[:, None])
+            chosen = self.probabilities.gather(1, targets.to(self.probabilities.device).long()[:, None])
             return -float(chosen.clamp(min=torch.finfo(chosen.dtype).tiny).log().mean())
         assert self.mean is not None, "it is a regression"
         assert self.std is not None, "it is a regression"
         if targets.ndim == 1 and self.mean.shape[1] == 1:
             targets = targets[:, None]
         _check_shape(targets, self.mean.shape)
-        found = torch.distributions.Normal(self.mean, self.std).log_prob(targets.double())
+        found = torch.distributions.Normal(self.mean, self.std).log_prob(targets.to(self.mean.device).double())
         return -float(found.sum(1).mean())
 
     def brier(self, targets: Tensor) -> float:
@@ -157,7 +157,7 @@ class Predicted:
             ValueError: they are of another shape, or these are predictions of a regression.
         """
         probabilities = self._of_labels(targets)
-        indicators = nn.functional.one_hot(targets.long(), probabilities.shape[1])
+        indicators = nn.functional.one_hot(targets.to(probabilities.device).long(), probabilities.shape[1])
         return (probabilities - indicators).square().sum(1)
 
     def calibration_error(self, targets: Tensor) -> float:
@@ -169,7 +169,7 @@ class Predicted:
             ValueError: see `brier_scores`.
         """
         confidence, predicted = self._of_labels(targets).double().max(1)
-        right = (predicted == targets).double()
+        right = (predicted == targets.to(predicted.device)).double()
         bins = (confidence * BINS).long().clamp(max=BINS - 1)
         gaps = confidence.new_zeros(BINS).index_add_(0, bins, right - confidence)
         return float(gaps.abs().sum() / len(targets))

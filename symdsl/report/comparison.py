@@ -84,7 +84,7 @@ def _without_seed(text: str) -> str:
     """The spec with another seed, by its tree alone: its data may be gone, and packages with kinds not installed."""
     collector = Collector()
     program = inline(text, "", None, collector)
-    seedless = None if program is None else apply_overrides(program, [Override.of("search.seed", 0, 1)], collector)
+    seedless = None if program is None else apply_overrides(program, [Override.of("search.seed", 0, 1)], collector)[0]
     return text if seedless is None or collector.failed else print_program(seedless)
 
 

@@ -168,7 +168,7 @@ def _open(spec: Spec, objective: Objective, out: str | Path | None, resume: str 
             default = runs.default_folder(
                 spec.name, datetime.now(UTC), checksum(f"{objective}\n{spec.text()}".encode())
             )
-            opened.append(RunFolder.create(out or default))
+            opened.append(RunFolder.create(out or runs.unused(default)))
         return opened[0].path
 
     path = ranks.from_first(locked)
@@ -447,7 +447,7 @@ class _Run:
 
     def _epoch(self) -> None:
         record, metrics = self._trained()
-        self._losses.append(metrics.loss)
+        self._losses.append(record["loss"])
         if self._untried:
             self._trial.append(record)
         self._remark(metrics.fit)
@@ -463,11 +463,12 @@ class _Run:
             self.callbacks.on_note(f"after {epoch} epochs the network does no better than guessing: {cause}")
 
     def _figures(self, metrics: EpochMetrics) -> dict[str, Any]:
-        """Metrics of an epoch: R² in place of the accuracy for a regression, whose `nll` is in the targets' units."""
+        """Metrics of an epoch: of a regression R² in place of the accuracy, and densities in the targets' units."""
         found = attrs.asdict(metrics)
         if self.trainer.likelihood.has_noise:
             del found["accuracy"]
-            found |= {"nll": metrics.nll + self.dataset.preprocessing.nats, "r2": metrics.fit}
+            nats = self.dataset.preprocessing.nats
+            found |= {"loss": metrics.loss + nats, "nll": metrics.nll + nats, "r2": metrics.fit}
         return found
 
     def _retry(self, error: NumericalError) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 
 from symdsl import render, runs
+from symdsl.catalog.searches import LARGEST_SEED
 from symdsl.data import Dataset
 from symdsl.data.checks import check_handed_over
 from symdsl.progress import Observers
@@ -81,6 +82,8 @@ def search_seeds(
         raise TypeError(f"`callbacks` (={callbacks!r}) must be a function of the seed")
     if jobs < 1:
         raise ValueError(f"`jobs` (={jobs}) must be at least 1")
+    if out is not None and resume is not None:
+        raise ValueError("`out` is for new searches; leave it out to resume one")
     if data is not None and jobs > 1:
         raise ValueError(f"`data` stay in this process, where seeds run one at a time: leave `jobs` (={jobs}) out")
     if spec is None:
@@ -106,7 +109,8 @@ def search_seeds(
 
 
 def _written(folder: SeedsFolder, spec: Spec) -> dict[str, Any]:
-    """Writes the table, and the picture if there is something to draw; the content of both."""
+    """Writes the list, the table, and the picture if there is something to draw; the content of the list."""
+    folder.write()
     content = folder.content()
     runs.write_atomic(folder.path / TABLE, render.table_text(render.seeds_table(content)).encode())
     if content["finished"]:
@@ -119,16 +123,17 @@ def numbered(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
 
     Raises:
         TypeError: it is neither.
-        ValueError: there are none or too many, or one is negative or given twice.
+        ValueError: there are none or too many, or one is negative, too large or given twice.
     """
     given = tuple(seeds) if isinstance(seeds, Iterable) else (seeds,)
     if not all(isinstance(one, Integral) and not isinstance(one, bool) for one in given):
         raise TypeError(f"`seeds` (={seeds!r}) must be a whole number or a list of them")
-    numbers = tuple(map(int, given if isinstance(seeds, Iterable) else range(first, first + given[0])))
-    if not 1 <= len(numbers) <= MOST_SEEDS:
+    number = len(given) if isinstance(seeds, Iterable) else int(given[0])
+    if not 1 <= number <= MOST_SEEDS:
         raise ValueError(f"`seeds` (={seeds}) must be from 1 to {MOST_SEEDS} seeds")
-    if min(numbers) < 0 or len(set(numbers)) < len(numbers):
-        raise ValueError(f"`seeds` (={seeds}) must be different whole numbers, none below 0")
+    numbers = tuple(map(int, given)) if isinstance(seeds, Iterable) else tuple(range(first, first + number))
+    if min(numbers) < 0 or max(numbers) > LARGEST_SEED or len(set(numbers)) < len(numbers):
+        raise ValueError(f"`seeds` (={seeds}, from {first} on) must be different whole numbers, from 0 to 2^63 - 1")
     return numbers
 
 
@@ -139,7 +144,7 @@ def _opened(
         return SeedsFolder.resume(Path(resume), spec.text(), objective, numbers)
     digest = checksum(f"{objective}\n{numbers}\n{spec.text()}".encode())
     default = runs.default_folder(spec.name, datetime.now(UTC), digest)
-    path = default.with_name(f"{default.name}-seeds") if out is None else Path(out)
+    path = runs.unused(default.with_name(f"{default.name}-seeds")) if out is None else Path(out)
     return SeedsFolder.create(path, spec.name, spec.text(), objective, numbers)
 
 

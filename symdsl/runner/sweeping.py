@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -76,8 +77,8 @@ def grid(
         raise ValueError(f"`{twice}` is given twice")
     if seeds is not None and "search.seed" in settings:
         raise ValueError("`search.seed` is set, and seeds are given as well: leave one of them out")
+    _demand_few(len(specs) * math.prod(map(len, settings.values())) * len(objectives))
     chosen = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
-    _demand_few(len(specs) * len(chosen) * len(objectives))
     names = _names(files)
     loaded = [
         (name, _loaded(path, choice), choice) for name, path in zip(names, specs, strict=True) for choice in chosen
@@ -186,8 +187,8 @@ def _opened(wanted: Grid | None, out: str | Path | None, resume: str | Path | No
     if wanted is None:
         assert resume is not None, "one of both was given"
         return SweepFolder.resume(Path(resume))
-    path = Path("runs", "sweeps", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}") if out is None else Path(out)
-    return SweepFolder.create(path, wanted.points, wanted.runs)
+    default = Path("runs", "sweeps", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
+    return SweepFolder.create(runs.unused(default) if out is None else Path(out), wanted.points, wanted.runs)
 
 
 def _task(folder: SweepFolder, one: SweepRun, device: str) -> Task:

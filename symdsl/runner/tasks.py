@@ -67,7 +67,7 @@ class Task:
         if not self._has_begun:
             return False
         run = RunFolder.view(self.folder)
-        if run.status == "finished" and run.read_text(SPEC) != self._spec().text():
+        if run.status == "finished" and not run.is_as_sealed(SPEC, self._spec().text().encode()):
             raise RunError(f"{self.folder}: holds a run of another spec; delete it or give another --out")
         return run.is_whole
 
@@ -180,7 +180,10 @@ class Reporting(Callback):
 
 def hand_on(line: str, callbacks: Callbacks) -> str:
     """Hand on what a line of `Reporting` says; return the reason of a failure."""
-    ((what, content),) = json.loads(line).items()
+    try:
+        ((what, content),) = json.loads(line).items()
+    except ValueError:
+        return ""  # torn: its process was killed while it wrote
     match what:
         case "loading":
             callbacks.on_loading(*content)

@@ -143,7 +143,8 @@ def finite(value: Any) -> Any:
 
 def json_content(value: Any) -> bytes:
     """Return a value as the content of an indented JSON file; numbers that are not finite become null."""
-    return f"{json.dumps(finite(value), indent=2, allow_nan=False, ensure_ascii=False)}\n".encode()
+    text = json.dumps(finite(value), indent=2, allow_nan=False, ensure_ascii=False)
+    return f"{text}\n".encode(errors="backslashreplace")
 
 
 def epoch_of(record: Mapping[str, Any]) -> int:

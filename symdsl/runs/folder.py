@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -64,6 +65,12 @@ def default_folder(spec_name: str, now: datetime, digest: str) -> Path:
     """
     safe = re.sub(r"[^\w.-]+", "_", spec_name).strip(".") or "spec"
     return Path("runs") / safe / f"{_utc(now):%Y%m%dT%H%M%SZ}-{digest[:8]}"
+
+
+def unused(path: Path) -> Path:
+    """Return a path, or the first of `path-2`, `path-3` and so on, at which there is nothing."""
+    more = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
+    return next(one for one in itertools.chain([path], more) if not one.exists())
 
 
 def versions() -> dict[str, str]:

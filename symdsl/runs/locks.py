@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -10,6 +11,9 @@ from symdsl.diagnostics import RunError
 from symdsl.runs.files import names_the_file
 
 LOCK = ".lock"
+
+_PATIENCE = 0.1
+"""Seconds for which a lock is asked for again: whoever asks whether a folder is in use holds it for a moment."""
 
 
 class LockedFolder:
@@ -59,8 +63,16 @@ def locked(folder: Path) -> IO[bytes]:
 
     with names_the_file(folder):
         lock = (folder / LOCK).open("ab")
+    until = time.monotonic() + _PATIENCE
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    raise
+                time.sleep(_PATIENCE / 10)
     except OSError as error:
         lock.close()
         held = isinstance(error, BlockingIOError)

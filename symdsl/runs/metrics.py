@@ -69,4 +69,4 @@ def _records(path: Path) -> Iterator[dict[str, Any] | None]:
 
 
 def _line(record: Mapping[str, Any]) -> bytes:
-    return json.dumps(finite(record), allow_nan=False, ensure_ascii=False).encode() + b"\n"
+    return json.dumps(finite(record), allow_nan=False, ensure_ascii=False).encode(errors="backslashreplace") + b"\n"

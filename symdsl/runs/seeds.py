@@ -93,7 +93,7 @@ class SeedsFolder(SeveralFolder[Seed]):
             raise RunError(f"{path}: was started with `symdsl {command}`; resume it with that")
         known = {one.seed for one in folder.runs}
         more = [Seed(seed) for seed in seeds if seed not in known]
-        return cls(path, folder._head, [*folder.runs, *more], locked(path))
+        return cls(path, folder._head, [*folder.runs, *more], locked(path)).take_up()
 
     @classmethod
     def view(cls, path: Path) -> Self:

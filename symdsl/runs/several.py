@@ -126,7 +126,23 @@ class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
 
     def finished(self) -> list[Kept]:
         """Return the runs that are finished, and of which nothing is lost."""
-        return [one for one in self.runs if self.has_begun(one) and RunFolder.view(self.run(one)).is_whole]
+
+        def is_whole(one: Kept) -> bool:
+            with contextlib.suppress(RunError):  # what it holds is told where the run is to go on
+                return self.has_begun(one) and RunFolder.view(self.run(one)).is_whole
+            return False
+
+        return list(filter(is_whole, self.runs))
+
+    def take_up(self) -> Self:
+        """Record that the runs which are not finished wait to go on, whatever ended them; the folder itself.
+
+        Raises:
+            RunError: the list cannot be written.
+        """
+        self.runs = tuple(one if one.status == "finished" else one.noted("waiting", None) for one in self.runs)
+        self.write()
+        return self
 
     def note(self, folder: str, status: Status, reason: str | None = None) -> None:
         """Record the status of the run in a folder, and write the list anew."""
@@ -153,6 +169,8 @@ class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
         run = RunFolder.view(self.run(one))
         try:
             status, reason = run.present_status, run.read_info().get("reason")
+            if status == "interrupted" and one.status == "failed":
+                return one, None  # its process died without a word, and why is known from outside
             return one.noted(status, reason), run.read_result() if status == "finished" else None
         except RunError as error:
             return one.noted("failed", str(error)), None

@@ -101,7 +101,7 @@ class SweepFolder(SeveralFolder[SweepRun]):
             RunError: it is no such folder, or in use.
         """
         folder = cls.view(path)
-        return cls(path, folder.points, folder.runs, locked(path))
+        return cls(path, folder.points, folder.runs, locked(path)).take_up()
 
     @classmethod
     def view(cls, path: Path) -> Self:

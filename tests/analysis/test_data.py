@@ -56,6 +56,7 @@ def test_outlines(steps: str, outline: tuple[int, ...]) -> None:
         ("digits |> augment(shift = 8)", r"`shift` \(=8\) must be smaller than the image \(8x8\)"),
         ("digits |> augment |> pad(9) |> crop(8)", "must be the last transform"),
         ("digits |> augment(flip) |> augment", "must be the last transform"),
+        ("digits |> rotate(9, step = 1e-20)", r"`step` \(=1e-20\) must be 0, for any angle, or at least 0.001 degrees"),
         ("digits |> subset(5) |> subset(6)", r"`n` \(=6\) must not be larger than .* \(=5\)"),
     ],
 )
@@ -67,7 +68,9 @@ def test_transforms_that_do_not_fit(steps: str, message: str) -> None:
 
 def save(path: Path, **changed: object) -> Path:
     x, y = np.zeros((4, 2, 3, 5), np.float32), np.array([0, 1, 2, 1])
-    arrays = {"x_train": x, "y_train": y, "x_test": x[:2], "y_test": y[:2], **changed}
+    given = changed.get("y_train")
+    y_test = (given if isinstance(given, np.ndarray) and given.ndim else y)[:2]
+    arrays = {"x_train": x, "y_train": y, "x_test": x[:2], "y_test": y_test, **changed}
     np.savez(path / "a.npz", **{name: value for name, value in arrays.items() if value is not None})  # type: ignore[arg-type]
     return path / "a.npz"
 
@@ -236,6 +239,11 @@ def test_numbering_quadrants_needs_classes(tmp_path: Path) -> None:
         ({"x_train": np.array([None] * 4)}, "", "`x_train` must hold numbers"),
         ({"x_train": np.zeros((3, 2, 3, 5))}, "", "must have the same number of examples, at least one"),
         ({"x_test": np.zeros((2, 2, 3, 4))}, "", "must be images of one shape"),
+        ({"x_test": np.zeros((2, 2, 3, 5), int)}, "", "`x_test` holds int64, expected floats or uint8"),
+        ({"y_test": np.zeros(2)}, "", r"`y_test` holds float64, expected whole numbers, as in `y_train` \(int64\)"),
+        ({"y_test": np.zeros((2, 1), int)}, "", "must have the same targets per example"),
+        ({"y_train": np.zeros((4, 2)), "y_test": np.zeros((2, 3))}, "", "must have the same targets per example"),
+        ({"y_train": np.zeros(4), "y_test": np.zeros(2, int)}, "", "`y_test` holds int64, expected floats"),
         ({"y_train": np.array([0, 1, 2, -1])}, "", "holds the label -1"),
         ({"y_train": np.zeros(4, int)}, "", "holds a single class"),
         ({"y_train": np.zeros((4, 1), int)}, "", "has 2 axes, too many for classification"),

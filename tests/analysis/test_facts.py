@@ -247,6 +247,13 @@ def test_the_most_specific_prior_wins(rules: str, key: str, prior: Prior) -> Non
     assert priors(parse(PRIORS.format(rules)))[key] == prior
 
 
+def test_a_path_in_full_goes_before_one_with_a_star() -> None:
+    body = "input image(1, 8, 8)\nuse s as s\nflatten\nlayer h: FC -> classes"
+    rules = "s/l1.* ~ normal(2)\n*/l1.CO* ~ normal(3)"
+    text = f"block s {{ layer l1: CONV(3) -> 2 }}\ndata digits\nnetwork n {{ {body} }}\nprior {{ {rules} }}"
+    assert priors(parse(text))["s/l1.CONV.w"] == Prior(2, True)
+
+
 def priors(spec: Spec) -> dict[str, Prior]:
     found = {f"{layer.name}.bias": layer.bias for layer in layers(spec).values()}
     for layer in layers(spec).values():

@@ -57,6 +57,38 @@ def test_a_text_needs_no_quotes(root: str) -> None:
     assert parse(spec.text()).facts.data.source.argument("root") == root.strip('"')
 
 
+@pytest.mark.parametrize("before", ['let p = "ok"\n', 'let root = "ok"\nlet p = root\n'])
+def test_a_let_that_is_a_text_needs_none_either(before: str) -> None:
+    spec = parse(f"{before}data mnist(root = p) |> resize(8)\n{NETWORK}", {"p": "/tmp/x"})
+    assert spec.facts.data.source.argument("root") == "/tmp/x"
+
+
+TEMPLATE = """
+{}
+network of(width: whole = 8, label: text = "a", label2 = "b") {{
+  input image(1, 8, 8)
+  layer l1: CONV(3) -> width |> relu
+  flatten
+  layer h1: FC -> classes
+}}
+network n = of({})
+"""
+
+
+def test_a_parameter_that_is_a_text_needs_none_either() -> None:
+    spec = parse(TEMPLATE.format("data digits", ""), {"label": "foo bar", "label2": "x"})
+    assert 'label = "foo bar"' in spec.text()
+    assert 'label2 = "x"' in spec.text()
+
+
+def test_of_a_let_and_a_parameter_neither_is_meant_unless_one_has_the_other() -> None:
+    lets = "let width = 4\nlet other = 2*width\ndata digits(size = other)"
+    with pytest.raises(SpecError, match=r"E310\]: both a `let` and a parameter of the network are called `width`"):
+        parse(TEMPLATE.format(lets, ""), {"width": 2})
+    spec = parse(TEMPLATE.format(lets, "width = other"), {"width": 4})
+    assert spec.facts.network.nodes[1].out_shape.channels == 8
+
+
 def test_an_argument_of_the_source_not_given_in_the_text() -> None:
     source = load(MNIST, {"data.download": True}).facts.data.source
     assert source.arguments == (("root", "~/data"), ("download", True))

@@ -260,6 +260,12 @@ def test_what_the_spec_or_any_profile_asks_for_is_used(tmp_path: Path, overrides
     assert said(tmp_path, text, overrides) == ()
 
 
+def test_what_an_override_replaces_was_used(tmp_path: Path) -> None:
+    text = f"let few = 2\n{LET.replace('= 4', '= 2*few')}{BODY}"
+    for overrides in ({}, {"width": 3}):
+        assert parse(text, overrides).warnings == ()
+
+
 @pytest.mark.parametrize("overrides", [{}, {"profile": "a"}])
 def test_what_a_profile_sets_is_not_used_by_that(tmp_path: Path, overrides: dict[str, object]) -> None:
     text = f"let idle = 3\nprofile a {{ idle = 4 }}\n{LET}{BODY}"

@@ -87,6 +87,23 @@ def test_a_recipe_has_the_order_of_pixels(steps: str, tmp_path: Path) -> None:
             prepare.recipe()
 
 
+def test_the_order_of_pixels_counts_those_of_all_quadrants(tmp_path: Path) -> None:
+    prepare, _ = preparation("|> crop(3) |> quadrants |> shuffle", tmp_path)
+    order = dict(prepare.recipe())["shuffle"]["order"]
+    assert sorted(order) == list(range(36))
+    flat = torch.from_numpy(pixels(5, 1, 6, 6)).flatten(1) / 255
+    assert_same(prepare(pixels(5, 1, 6, 6)).flatten(1), flat[:, order], 1e-6)
+
+
+def test_hidden_files_are_no_inputs(tmp_path: Path) -> None:
+    prepare, _ = preparation("|> resize(6)", tmp_path)
+    for name in ("a.png", "._a.png", ".thumbs/b.png"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(pixels(8, 8)).save(tmp_path / "in" / name)
+    names, _ = read_inputs([tmp_path / "in"], prepare)
+    assert names == [str(tmp_path / "in" / "a.png")]
+
+
 @pytest.mark.parametrize("channels", [1, 3])
 def test_images_and_folders_of_them(channels: int, tmp_path: Path) -> None:
     prepare, _ = preparation("|> resize(6) |> standardize", tmp_path, channels)

@@ -104,6 +104,7 @@ def test_every_epoch_says_what_is_explained_and_nothing_of_accuracy(searched):
     lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
     assert len(lines) == len(watcher.epochs) == 40
     assert all("accuracy" not in line and line["r2"] == line["fit"] for line in lines)
+    assert all(line["loss"] > line["nll"] for line in lines[2:])  # by the penalty of the prior
     assert lines[-1]["nll"] == pytest.approx(searched[0]["train"]["nll"], abs=0.3)
 
 

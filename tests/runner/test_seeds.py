@@ -14,8 +14,9 @@ from processes import await_state, started
 from symdsl import runner
 from symdsl.data import from_tensors
 from symdsl.diagnostics import NumericalError, RunError
-from symdsl.progress import Observers, Silent
+from symdsl.progress import Callbacks, Observers, Silent
 from symdsl.runner import search_seeds, seeds
+from symdsl.runner.tasks import hand_on
 from symdsl.runs import RunFolder, SeedsFolder
 from symdsl.spec import parse
 
@@ -199,6 +200,52 @@ def test_side_by_side_gives_the_same_runs_and_tells_what_failed(quick, tmp_path,
     assert numbers(many / "seed-8") == numbers(tmp_path / "one" / "seed-8")
 
 
+def test_a_seed_that_fails_while_others_run_has_failed_with_its_reason(quick, tmp_path):
+    class Full:
+        def on_epoch(self, record):
+            raise RunError("the tracker is full")
+
+    found = search_seeds(
+        quick, [1, 2], "cpu", out=tmp_path / "all", jobs=2, callbacks=lambda seed: [Full()] if seed == 1 else []
+    )
+    states = [(one["status"], one["reason"]) for one in found["seeds"]]
+    assert states == [("failed", "the tracker is full"), ("finished", None)]
+    assert read(tmp_path / "all", "seeds.json")["seeds"] == found["seeds"]
+    with SeedsFolder.resume(tmp_path / "all", quick.text(), "laplace", []) as again:
+        assert [one.status for one in again.runs] == ["waiting", "finished"]
+    assert [one["status"] for one in read(tmp_path / "all", "seeds.json")["seeds"]] == ["interrupted", "finished"]
+    again = search_seeds(quick, device="cpu", resume=tmp_path / "all")
+    assert [one["status"] for one in again["seeds"]] == ["finished"] * 2
+
+
+def test_what_a_callback_raises_is_on_the_list(quick, tmp_path):
+    class Raising:
+        def on_epoch(self, record):
+            raise LookupError("enough")
+
+    with pytest.raises(LookupError, match="enough"):
+        search_seeds(quick, [1, 2], "cpu", out=tmp_path / "all", callbacks=lambda seed: [Raising()])
+    assert [one["status"] for one in read(tmp_path / "all", "seeds.json")["seeds"]] == ["failed", "waiting"]
+
+
+def test_what_lost_its_spec_or_its_record_stops_no_other(quick, tmp_path):
+    search_seeds(quick, [1, 2], device="cpu", out=tmp_path)
+    (tmp_path / "seed-1" / "spec.sym").unlink()
+    record = (tmp_path / "seed-2" / "run.json").read_bytes()
+    (tmp_path / "seed-2" / "run.json").write_text("")
+    found = search_seeds(quick, [1, 2, 3], device="cpu", resume=tmp_path)
+    assert [one["status"] for one in found["seeds"]] == ["finished", "failed", "finished"]
+    assert "run.json: damaged" in found["seeds"][1]["reason"]
+    assert RunFolder.view(tmp_path / "seed-1").is_whole
+    (tmp_path / "seed-2" / "run.json").write_bytes(record)
+    assert [one["status"] for one in search_seeds(quick, device="cpu", resume=tmp_path)["seeds"]] == ["finished"] * 3
+
+
+def test_a_line_that_a_killed_process_left_torn_says_nothing():
+    assert hand_on('{"epoch": {"epo', Callbacks([])) == ""
+    assert hand_on('{"failed": "why"}', Callbacks([])) == "why"
+
+
 def test_what_a_callback_raises_ends_all_seeds_at_once(small, tmp_path):
     class Raising:
         def on_epoch(self, record):
@@ -247,13 +294,18 @@ def test_ctrl_c_leaves_every_run_side_by_side_in_a_state_to_go_on_from(small, tm
 
 @pytest.mark.parametrize(
     ("given", "message"),
-    [(0, "must be from 1 to 1000"), ([], "must be from 1 to 1000"), ([1, 1], "must be different"), ([-1], "must be d")],
+    [
+        *((0, "must be from 1 to 1000"), ([], "must be from 1 to 1000"), (10**12, "must be from 1 to 1000")),
+        *(([1, 1], "must be different"), ([-1], "must be different"), ([2**63], "to 2.63 - 1")),
+    ],
 )
 def test_seeds_that_make_no_sense(quick, tmp_path, given, message):
     with pytest.raises(ValueError, match=message):
         search_seeds(quick, given, out=tmp_path)
     with pytest.raises(ValueError, match=r"`jobs` \(=0\) must be at least 1"):
         search_seeds(quick, 2, out=tmp_path, jobs=0)
+    with pytest.raises(ValueError, match="`out` is for new searches"):
+        search_seeds(quick, out=tmp_path / "all", resume=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,12 @@ def test_a_run_of_another_spec_is_not_taken_for_this_one(tiny, tmp_path):
     assert noted == [("failed", f"{tmp_path / 'run'}: holds a run of another spec; delete it or give another --out")]
 
 
+def test_too_many_combinations_are_refused_before_they_are_made(tiny):
+    values = tuple(map(str, range(100)))
+    with pytest.raises(ValueError, match="1,000,000,000,000 runs are more than 1,000"):
+        grid([tiny], {f"search.{number}": values for number in range(6)})
+
+
 def test_slurm_runs_a_task_by_submitit_and_hands_on_what_it_reports(tiny, tmp_path):
     pytest.importorskip("submitit", reason="needs the extra `slurm`")
     with pytest.raises(RunError, match="unknown resource `hour` of a run on slurm; did you mean `hours`"):
