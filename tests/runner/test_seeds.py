@@ -200,22 +200,19 @@ def test_side_by_side_gives_the_same_runs_and_tells_what_failed(quick, tmp_path,
     assert numbers(many / "seed-8") == numbers(tmp_path / "one" / "seed-8")
 
 
-def test_a_seed_that_fails_while_others_run_has_failed_with_its_reason(quick, tmp_path):
+def test_a_seed_whose_process_is_ended_has_failed_with_the_reason(small, tmp_path):
     class Full:
         def on_epoch(self, record):
             raise RunError("the tracker is full")
 
-    found = search_seeds(
-        quick, [1, 2], "cpu", out=tmp_path / "all", jobs=2, callbacks=lambda seed: [Full()] if seed == 1 else []
-    )
-    states = [(one["status"], one["reason"]) for one in found["seeds"]]
-    assert states == [("failed", "the tracker is full"), ("finished", None)]
+    endless = small(search__epochs=100_000)
+    found = search_seeds(endless, [1], "cpu", out=tmp_path / "all", jobs=2, callbacks=lambda seed: [Full()])
+    assert [(one["status"], one["reason"]) for one in found["seeds"]] == [("failed", "the tracker is full")]
     assert read(tmp_path / "all", "seeds.json")["seeds"] == found["seeds"]
-    with SeedsFolder.resume(tmp_path / "all", quick.text(), "laplace", []) as again:
-        assert [one.status for one in again.runs] == ["waiting", "finished"]
-    assert [one["status"] for one in read(tmp_path / "all", "seeds.json")["seeds"]] == ["interrupted", "finished"]
-    again = search_seeds(quick, device="cpu", resume=tmp_path / "all")
-    assert [one["status"] for one in again["seeds"]] == ["finished"] * 2
+    with SeedsFolder.resume(tmp_path / "all", endless.text(), "laplace", [2]) as again:
+        assert [one.status for one in again.runs] == ["waiting", "waiting"]
+    listed = read(tmp_path / "all", "seeds.json")["seeds"]
+    assert [(one["status"], one["reason"]) for one in listed] == [("interrupted", None), ("waiting", None)]
 
 
 def test_what_a_callback_raises_is_on_the_list(quick, tmp_path):
@@ -225,7 +222,7 @@ def test_what_a_callback_raises_is_on_the_list(quick, tmp_path):
 
     with pytest.raises(LookupError, match="enough"):
         search_seeds(quick, [1, 2], "cpu", out=tmp_path / "all", callbacks=lambda seed: [Raising()])
-    assert [one["status"] for one in read(tmp_path / "all", "seeds.json")["seeds"]] == ["failed", "waiting"]
+    assert [one["status"] for one in read(tmp_path / "all", "seeds.json")["seeds"]] == ["interrupted", "waiting"]
 
 
 def test_what_lost_its_spec_or_its_record_stops_no_other(quick, tmp_path):
