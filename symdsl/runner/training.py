@@ -184,7 +184,7 @@ class Trainer:
                 parameter.grad.add_(parameter.detach(), alpha=precision / len(self.train))
         norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), self.search.optimizer.clip or math.inf)
         self._step()
-        return torch.cat((sums, (~torch.isfinite(norm)).to(sums.dtype).view(1)))
+        return torch.cat((sums, (~torch.isfinite(norm)).to(sums).view(1)))
 
     @torch.no_grad()
     def _step(self) -> None:
