@@ -44,9 +44,9 @@ class LayerAudit:
 
     Attributes:
         name: of the layer or module.
-        distance: the mean of `||h(g x) - g h(x)|| / ||h(x)||` over examples and elements, h from the input to
-            the output of the layer. On a vector g does nothing, a translation moves a map by quarters of its own sides,
-            and a lifted map is averaged over its group.
+        distance: the mean of `||h(g x) - g h(x)|| / ||h(x)||` over elements and examples, h from the input to the
+            output of the layer; examples with h(x) = 0 are left out. On a vector g does nothing, a translation moves a
+            map by quarters of its own sides, and a lifted map is averaged over its group.
     """
 
     name: str
@@ -247,12 +247,13 @@ def _layers(module: nn.Module, x: Tensor, group: str, elements: tuple[Element, .
         is_map = before.ndim == 4 and before.shape[2:].numel() > 1
         if is_map and misfit(group, *before.shape[2:]):
             continue
-        size = before.flatten(1).norm(dim=1).clamp(min=torch.finfo(before.dtype).tiny)
+        size = before.flatten(1).norm(dim=1)
+        some = size > 0
         apart = []
         for one, hidden in zip(elements[1:], found[1:], strict=True):
             moved = one.act(before) if is_map else before
-            apart.append(((hidden[name] - moved).flatten(1).norm(dim=1) / size).mean())
-        yield LayerAudit(name, float(torch.stack(apart).mean()))
+            apart.append(((hidden[name] - moved).flatten(1).norm(dim=1) / size)[some])
+        yield LayerAudit(name, float(torch.cat(apart).mean().nan_to_num(0.0)))
 
 
 def _hidden(module: nn.Module, x: Tensor) -> dict[str, Tensor]:

@@ -72,9 +72,15 @@ def _written(layer: facts.Layer, std: float) -> nn.Moments:
 
 def _branches(nodes: Sequence[facts.Node]) -> dict[str, tuple[str, float]]:
     """For the last layer of every residual block: what the block reads, and the share of its second moment to add."""
+    inner = {
+        one.name
+        for join, body in joins(nodes)
+        for one in body
+        if isinstance(one, facts.Join) and one.since == join.since
+    }
     first: dict[str, str] = {}
     for join, _ in joins(nodes):
-        first[join.name] = first.get(join.since, join.name)
+        first[join.name] = join.name if join.name in inner else first.get(join.since, join.name)
     lengths = Counter(first.values())
     return {body[-1].name: (join.since, BRANCHES / lengths[first[join.name]]) for join, body in joins(nodes)}
 

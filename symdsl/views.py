@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from symdsl.diagnostics import RunError
@@ -14,20 +14,33 @@ if TYPE_CHECKING:
     from symdsl.runs import RunFolder, SeedsFolder, SweepFolder
     from symdsl.spec import Spec
 
+_SAVED: ContextVar[bool] = ContextVar("_SAVED", default=False)
+
 PICTURES: tuple[Format, ...] = ("dot", "svg", "png", "pdf")
 BINARY = frozenset({"png", "pdf"})
 
 
 def json_bytes(value: Any) -> bytes:
-    """Return a value as indented JSON, with a newline at the end."""
-    return f"{json.dumps(value, indent=2, ensure_ascii=False)}\n".encode(errors="backslashreplace")
+    """Return a value as indented JSON, with a newline at the end; numbers that are not finite become null."""
+    from symdsl.runs.files import json_content
+
+    return json_content(value)
+
+
+def saved(view: Callable[[], bytes]) -> bytes:
+    """Return a view as it is saved: a table is plain and wide, whatever the terminal."""
+    token = _SAVED.set(True)
+    try:
+        return view()
+    finally:
+        _SAVED.reset(token)
 
 
 def _table_bytes(table: Any) -> bytes:
-    """A table as text: as wide as the terminal and styled on one, plain and wide elsewhere."""
+    """A table as text: as wide as the terminal and styled if it is printed on one, plain and wide elsewhere."""
     from symdsl.render import table_text
 
-    return table_text(table, terminal=sys.stdout.isatty()).encode(errors="replace")
+    return table_text(table, terminal=sys.stdout.isatty() and not _SAVED.get()).encode(errors="replace")
 
 
 def data_bytes(content: Mapping[str, Any]) -> bytes:

@@ -111,6 +111,15 @@ def test_translations_move_a_hidden_map_by_quarters_of_its_own_sides() -> None:
     assert distances["l4"] > 0.01
 
 
+def test_examples_that_a_layer_maps_to_zero_are_left_out() -> None:
+    module = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1, bias=False), nn.Flatten(), nn.Linear(128, 3, bias=False))
+    some = examples()
+    blank = Examples(torch.cat((some.x, torch.zeros(4, *some.x.shape[1:]))), torch.cat((some.y, some.y[:4])))
+    found, padded = (symdsl.audit(module, one, "p4").layers for one in (some, blank))
+    assert [one.distance for one in padded] == pytest.approx([one.distance for one in found])
+    assert all(one.distance == 0 for one in symdsl.audit(module, Examples(blank.x[-4:], blank.y[-4:]), "p4").layers)
+
+
 def test_a_map_that_a_group_cannot_turn_is_left_out() -> None:
     module = nn.Sequential(nn.Conv2d(1, 2, 3, stride=(2, 1)), nn.Flatten(), nn.Linear(36, 3)).double()
     assert [one.name for one in symdsl.audit(module, examples()).layers] == ["2"]

@@ -8,14 +8,17 @@ import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import attrs
 import pytest
 import torch
 
 import symdsl
 from oracles.comparison import assert_same
+from symdsl.catalog.signatures import Parameter, Quoted, Real, Signature, Switch, Whole
 from symdsl.diagnostics import RunError
 from symdsl.evidence import CURVATURES, Categorical, Exact, estimate
-from symdsl.kinds import CONV, KINDS, table
+from symdsl.graph.build import layers
+from symdsl.kinds import CONV, KINDS, K, table
 from symdsl.kinds.dense.module import FullyConnected
 from symdsl.kinds.dense.weight_use import fully_connected
 from symdsl.nn import Network, RelaxedLayer
@@ -149,6 +152,32 @@ def test_a_broken_package_is_named(value: str, monkeypatch: pytest.MonkeyPatch) 
         KINDS["MINE"]
     assert "MINE" in list(KINDS)
     table._loaded.cache_clear()
+
+
+DILATED = """
+data digits
+
+network n {
+  input image(channels, 8, 8)
+  layer l1: DIL(2, 3, tag = "a b") + DIL(k = 5, soft) + DIL(3, 3, power = 0.5) + DIL(3, 3, power = 1.5) -> 2 |> relu
+  flatten
+  layer h1: FC -> classes
+}
+"""
+
+
+def test_arguments_of_every_type_are_written_back_as_a_spec_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = (Parameter("tag", Quoted(), "x"), Parameter("soft", Switch(), False), Parameter("power", Real(0, 10), 1.0))
+    signature = Signature("DIL", (Parameter("rate", Whole(1, 9), 1), K, *named))
+    monkeypatch.setattr(KINDS, "built_in", {**KINDS.built_in, "DIL": attrs.evolve(CONV, signature=signature)})
+    spec = symdsl.parse(DILATED)
+    names = [one.name for one in layers(spec.graph())[0].candidates]
+    assert names == ['DIL(rate = 2, k = 3, tag = "a b")', "DIL(k = 5, soft = true)", "DIL", "DIL #2"]
+    again = symdsl.parse(spec.pruned({}))
+    arguments = [[one.arguments for one in layers(one.graph())[0].candidates] for one in (spec, again)]
+    assert arguments[0] == arguments[1]
+    net = symdsl.compile(spec)
+    assert list(net.layer("l1").paths) == names
 
 
 def test_a_built_in_kind_cannot_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:

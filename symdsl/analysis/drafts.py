@@ -53,9 +53,16 @@ class LayerDraft:
 
     @property
     def candidate_names(self) -> tuple[str, ...]:
-        """A unique name for each candidate: its kind, with arguments or a number where several share it."""
+        """A unique name for each candidate: its kind, with arguments or a number where several share it.
+
+        A name has no dot, which separates it from that of a layer and of a tensor.
+        """
         kinds = [candidate.kind.name for candidate in self.candidates]
-        names = [self.label(one) if kinds.count(one.kind.name) > 1 else one.kind.name for one in self.candidates]
+        labels = [self.label(one) for one in self.candidates]
+        names = [
+            label if kinds.count(kind) > 1 and "." not in label else kind
+            for kind, label in zip(kinds, labels, strict=True)
+        ]
         before = [names[:index].count(name) for index, name in enumerate(names)]
         return tuple(f"{name} #{count + 1}" if count else name for name, count in zip(names, before, strict=True))
 

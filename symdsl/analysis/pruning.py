@@ -27,8 +27,8 @@ from symdsl.analysis.facts import (
 from symdsl.analysis.joins import emptied, without
 from symdsl.analysis.priors import BIAS
 from symdsl.analysis.symmetry import default_init_scale
-from symdsl.catalog.signatures import Value
-from symdsl.kinds import KINDS
+from symdsl.catalog.signatures import Quoted, Value
+from symdsl.kinds import KINDS, K
 from symdsl.language import ast
 
 
@@ -165,16 +165,22 @@ def _(node: Layer) -> ast.Item:
 
 
 def _kind(candidate: Candidate, scale: float) -> ast.Call:
-    named = {name: value for name, value in candidate.arguments if name != "k"}
-    given = [value for name, value in candidate.arguments if name == "k"]
+    by_place = KINDS[candidate.kind].signature.names[:1] if K.name in dict(candidate.arguments) else ()
+    named = {name: value for name, value in candidate.arguments if name != K.name or name not in by_place}
+    given = [value for name, value in candidate.arguments if name not in named]
     if candidate.init_scale != scale:
         named["init_scale"] = candidate.init_scale
     return _call(candidate.kind, named, *given)
 
 
 def _call(name: str, named: Mapping[str, Value], *given: Value) -> ast.Call:
+    parameters = KINDS[name].signature.parameters if name in KINDS else ()
+    quoted = {one.name for one in parameters if isinstance(one.type, Quoted)}
     arguments = [ast.Argument(None, _literal(value)) for value in given]
-    arguments += [ast.Argument(ast.Word(key), _literal(value)) for key, value in named.items()]
+    arguments += [
+        ast.Argument(ast.Word(key), ast.Text(str(value)) if key in quoted else _literal(value))
+        for key, value in named.items()
+    ]
     return ast.Call(ast.Word(name), tuple(arguments) or None)
 
 

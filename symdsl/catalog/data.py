@@ -89,6 +89,7 @@ class Outline:
         names: of the classes, in order, where they have any.
         uneven: which file differs from another in size, where one does: only `resize` takes such images.
         standardized: what a `standardize` step has been applied to.
+        sided: the transform whose labels or targets a mirrored image would not keep, if there is one.
         doubts: what is hardly meant.
     """
 
@@ -102,6 +103,7 @@ class Outline:
     names: tuple[str, ...] = ()
     uneven: str = ""
     standardized: frozenset[str] = frozenset()
+    sided: str = ""
     doubts: tuple[Doubt, ...] = ()
 
     def __str__(self) -> str:
@@ -173,7 +175,7 @@ def _rotate(outline: Outline, arguments: Arguments) -> Outline:
         raise MisfitError(f"{few}: all angles are 0, and all targets equal")
     if "targets" in outline.standardized:
         raise MisfitError("the targets are standardized already, and the angle would replace them: move it in front")
-    return attrs.evolve(outline, task="regression", classes=1, names=())
+    return attrs.evolve(outline, task="regression", classes=1, names=(), sided="rotate(label = angle)")
 
 
 def _given(arguments: Arguments) -> Outline:
@@ -229,6 +231,12 @@ def _moved(name: str) -> Callable[[Outline, Arguments], Outline]:
     return apply
 
 
+def _augment(outline: Outline, arguments: Arguments) -> Outline:
+    if arguments["flip"] and outline.sided:
+        raise MisfitError(f"`flip` would mirror the images, but not what `{outline.sided}` says of them")
+    return _moved("shift")(outline, arguments)
+
+
 def _quadrants(outline: Outline, arguments: Arguments) -> Outline:
     both = arguments["label"] == "both"
     if both and outline.task == "regression":
@@ -244,7 +252,8 @@ def _quadrants(outline: Outline, arguments: Arguments) -> Outline:
     if not both:
         return larger
     names = tuple(f"{name}, {quadrant}" for name in outline.names for quadrant in QUADRANTS)
-    return attrs.evolve(larger, classes=len(QUADRANTS) * outline.classes, names=names)
+    sided = "quadrants(label = both)"
+    return attrs.evolve(larger, classes=len(QUADRANTS) * outline.classes, names=names, sided=sided)
 
 
 def _subset(outline: Outline, arguments: Arguments) -> Outline:
@@ -447,7 +456,7 @@ TRANSFORMS: dict[str, Transform] = {
         Transform(Signature("unroll", about="reads the rows of images one after the other, as a line"), _unroll),
         Transform(_QUADRANTS, _quadrants),
         Transform(_SUBSET, _subset),
-        Transform(_AUGMENT, _moved("shift"), on_batches=True),
+        Transform(_AUGMENT, _augment, on_batches=True),
     )
 }
 """Every transform by name."""

@@ -98,11 +98,13 @@ class Parameter:
     @property
     def default_words(self) -> str:
         """The default as a spec would write it; empty if there is none."""
-        if self.default is None or self.default is REQUIRED:
-            return ""
-        if isinstance(self.default, bool):
-            return str(self.default).lower()
-        return f'"{self.default}"' if isinstance(self.type, Quoted) else str(self.default)
+        return "" if self.default is None or self.default is REQUIRED else self.words(self.default)
+
+    def words(self, value: object) -> str:
+        """Return a value as a spec would write it."""
+        if isinstance(value, bool):
+            return str(value).lower()
+        return f'"{value}"' if isinstance(self.type, Quoted) else str(value)
 
     @property
     def usage(self) -> str:

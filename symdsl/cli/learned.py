@@ -78,8 +78,8 @@ def predict(run: Path, inputs: tuple[Path, ...], form: str, output: Path | None,
     """Predict classes and probabilities, or targets, of new images or arrays by a finished run.
 
     An INPUT is a PNG or JPEG file, a folder of them, or an .npz file with an array `x`; it goes through the transforms
-    of the run's data, except those that draw at random. Probabilities are averaged over the posterior of the last
-    layer's weights. For a regression, means and standard deviations are printed.
+    of the run's data, except those that draw at random. Where that helps, probabilities take in the uncertainty of
+    the last layer's weights. For a regression, means and standard deviations are printed.
     """
     from symdsl.analysis.dataset import written
     from symdsl.data.inputs import read_inputs
@@ -92,7 +92,7 @@ def predict(run: Path, inputs: tuple[Path, ...], form: str, output: Path | None,
         steps = ", ".join(written(step) for step in left_out)
         note(f"note: the data of the run went through {steps}; these inputs do not")
     content = predictions(loaded, names, x, not plain)
-    deliver(PREDICTION_VIEWS[form](content), form, output)
+    deliver(lambda: PREDICTION_VIEWS[form](content), form, output)
 
 
 def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[str, Any]:

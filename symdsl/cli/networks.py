@@ -38,7 +38,7 @@ def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, O
         from symdsl.runner import probe
 
         measured = probe(loaded, device)
-    deliver(NETWORK_VIEWS[emit](loaded), emit, output)
+    deliver(lambda: NETWORK_VIEWS[emit](loaded), emit, output)
     for name, value in measured.items():
         click.echo(f"{name}: {value}", err=emit != "summary")
 

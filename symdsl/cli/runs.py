@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--output", type=PATH, help="Write to this file, not to standard output.")
 def show(run: Path, emit: str, output: Path | None) -> None:
     """Show the layer table of a run or of several seeds, or draw its picture; of a sweep, means over its seeds."""
-    deliver(run_view(run, emit), emit, output)
+    deliver(lambda: run_view(run, emit), emit, output)
 
 
 @click.command()
@@ -83,7 +83,7 @@ def eval(run: Path, settings: dict[str, Override], device: str, as_json: bool) -
 
 def show_result(folder: Path, as_json: bool) -> None:
     """Print the table of a run that has ended, of several seeds or of a sweep, or the same as JSON."""
-    deliver(run_view(folder, "json" if as_json else "table"), "table", None)
+    deliver(lambda: run_view(folder, "json" if as_json else "table"), "table", None)
 
 
 def run_view(folder: Path, emit: str) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -114,13 +114,13 @@ def say_why(reason: str) -> None:
     click.echo(f"error: {' '.join(reason.split())}", err=True)
 
 
-def deliver(content: bytes, emit: str, output: Path | None) -> None:
+def deliver(view: Callable[[], bytes], emit: str, output: Path | None) -> None:
     """Print a view, or save it; a picture is kept off the terminal."""
-    from symdsl.views import BINARY
+    from symdsl.views import BINARY, saved
 
     if output is not None:
-        output.write_bytes(content)
+        output.write_bytes(saved(view))
     elif emit in BINARY and sys.stdout.isatty():
         raise click.UsageError(f"{emit} does not belong on a terminal: name a file with `-o FILE`")
     else:
-        click.echo(content, nl=False)
+        click.echo(view(), nl=False)

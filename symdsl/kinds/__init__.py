@@ -62,9 +62,7 @@ def label(kind: Kind, arguments: Arguments, site: Site) -> str:
     implied = _implied(kind, site)
     defaults = {one.name: implied.get(one.name, one.default) for one in kind.signature.parameters}
     given = [one for one in kind.signature.parameters if one.name in arguments]
-    parts = [_written(one, arguments[one.name]) for one in given if arguments[one.name] != defaults[one.name]]
+    first = kind.signature.names[:1]
+    written = {one.name: one.words(arguments[one.name]) for one in given if arguments[one.name] != defaults[one.name]}
+    parts = [text if name == K.name and name in first else f"{name} = {text}" for name, text in written.items()]
     return f"{kind.name}({', '.join(parts)})" if parts else kind.name
-
-
-def _written(parameter: Parameter, value: Value) -> str:
-    return str(value) if parameter.name == K.name else f"{parameter.name} = {value}"

@@ -15,6 +15,11 @@ UNKNOWN = "–"
 _STATES = {"waiting": "has not begun", "running": "is going on", "interrupted": "was interrupted", "failed": "failed"}
 WIDTH = 160  # of tables that no terminal limits
 
+_LEAST_WIDTH = 12
+"""Letters of words that stand side by side however narrow a terminal is; numbers are never cut."""
+
+_BETWEEN = 3  # blanks, at most, from one column to the next
+
 
 def new_table(columns: Sequence[tuple[str, Any]]) -> Table:
     """Return an empty table with the title and the alignment of every column."""
@@ -47,13 +52,24 @@ def with_lines(table: Table, lines: Sequence[str]) -> Group:
 
 
 def table_text(shown: Group, terminal: bool = False) -> str:
-    """Return a table as text: plain and wide for a file, as wide as the terminal and styled for one."""
+    """Return a table as text: plain and wide for a file, as wide as the terminal and styled for one.
+
+    On a terminal that is too narrow for all numbers lines are longer than it.
+    """
     from io import StringIO
 
     from rich.console import Console
+    from rich.table import Table
 
     text = StringIO()
-    Console(file=text, width=None if terminal else WIDTH, force_terminal=terminal).print(shown)
+    console = Console(file=text, width=None if terminal else WIDTH, force_terminal=terminal, force_jupyter=False)
+    for table in (one for one in shown.renderables if isinstance(one, Table)):
+        for column in table.columns:
+            longest = max(console.measure(cell).maximum for cell in (column.header, *column.cells))
+            column.min_width = longest if column.no_wrap else min(longest, _LEAST_WIDTH)
+        least = sum((column.min_width or 0) + _BETWEEN for column in table.columns)
+        console.width = max(console.width, least)
+    console.print(shown, crop=False)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdsl.render.cells import add_section, new_table, number_text, percent_text, unfinished, with_lines
-from symdsl.render.table import METRICS
+from symdsl.render.table import METRICS, ranges_words
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -43,7 +43,8 @@ def seeds_table(content: Mapping[str, Any]) -> Group:
     for layer in content["layers"]:
         add_section(shown, (_candidate(layer, one, content["finished"]) for one in layer["candidates"]))
     others = [unfinished(f"seed {one['seed']}", one) for one in content["seeds"] if one["status"] != "finished"]
-    return with_lines(shown, [*_metrics(content), "", *_agreement(content), *others])
+    ranges = map(ranges_words, content.get("averages", ()))
+    return with_lines(shown, [*_metrics(content), *ranges, "", *_agreement(content), *others])
 
 
 def _candidate(layer: Mapping[str, Any], one: Mapping[str, Any], finished: int) -> tuple[str, ...]:

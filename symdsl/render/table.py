@@ -176,14 +176,14 @@ def score_lines(result: Mapping[str, Any]) -> list[str]:
         f"test: {metrics_text(result['test'])}",
         f"train: {metrics_text(result['train'])}, negative log evidence per example {number_text(evidence)} nats",
         *noise,
-        *map(_ranges, result.get("averages", ())),
+        *map(ranges_words, result.get("averages", ())),
         f"{result['objective']}, seed {result['seed']}, {result['epochs']} epoch{'s' * (result['epochs'] > 1)} "
         f"on {result['device']} in {number_text(seconds['total'])} s ({parts})",
     ]
 
 
-def _ranges(average: Mapping[str, Any]) -> str:
-    """The ranges of an average, and those that it began with."""
+def ranges_words(average: Mapping[str, Any]) -> str:
+    """Return the ranges of an average, and those that it began with, in words."""
     found, start = average["ranges"], average["start"]
     words = (f"{name} ±{range_words(name, found[name])} (from {range_words(name, start[name])})" for name in found)
     return f"{average['name']} around {', '.join(average['layers'])}: {', '.join(words)}"

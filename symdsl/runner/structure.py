@@ -227,8 +227,8 @@ class Structure:
         It is the evidence of all tensors together: Kronecker factors count what several tensors can explain once for
         each, and so would have too many blocks leave. The other weights stay as they are.
         """
-        trainer, net = self.trainer, self.trainer.net
-        blocks = [block for block in net.active_blocks() if self._may_go(_within(block, trainer.precisions))]
+        net = self.trainer.net
+        blocks = [block for block in net.active_blocks() if self._may_leave(block)]
         if not blocks:
             return {}
         laplace = self._jointly(laplace, index)
@@ -307,6 +307,14 @@ class Structure:
                     self.note(f"{key} is pruned in epoch {self.trainer.epoch + 1}")
                     pruned.append(key)
         return pruned
+
+    def _may_leave(self, block: Block) -> bool:
+        """Return whether the search may set a prior of every candidate in a residual block, whatever of its biases."""
+        net, keys = self.trainer.net, self.trainer.precisions
+        candidates = [
+            tensors_of(f"{name}.{path}", keys) for name in block.layers for path, _ in net.layer(name).active()
+        ]
+        return any(candidates) and all(self._may_go(tensors) for tensors in candidates if tensors)
 
     def _may_go(self, tensors: Iterable[str]) -> bool:
         """Return whether the search may set one of these priors, so that their size says what the data want."""

@@ -27,7 +27,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         `layers`: for each its `name`, the type `chosen` most often (None where more than half of the runs removed the
         residual block around it), the candidates `kept` by half of the runs or more,
         and for every candidate how often it was `chosen` and `kept`, and the mean of its share (`relative`) with
-        `spread`, `min` and `max`.
+        `spread`, `min` and `max`. `averages`, where there are any: as of a run, with the mean of every range.
     """
     measured = {".".join(path): _present(results, path) for path in METRICS}
     depth = len(results[0]["layers"]) if results else 0
@@ -35,6 +35,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         "finished": len(results),
         "metrics": {name: {**moments(values), "values": values} for name, values in measured.items() if values},
         "layers": [_layer([one["layers"][number] for one in results]) for number in range(depth)],
+        **({"averages": averages} if (averages := _averages(results)) else {}),
     }
 
 
@@ -72,6 +73,17 @@ def _layer(layers: Sequence[Result]) -> dict[str, Any]:
         "kept": [one["kind"] for one in candidates if 2 * one["kept"] >= len(layers) or one is often],
         "candidates": candidates,
     }
+
+
+def _averages(results: Sequence[Result]) -> list[dict[str, Any]]:
+    """The averages of all runs that have them, those of one name as one."""
+    named: dict[str, list[Result]] = {}
+    for one in (average for result in results for average in result.get("averages", ())):
+        named.setdefault(one["name"], []).append(one)
+    return [
+        {**ones[0], "ranges": {key: statistics.fmean(one["ranges"][key] for one in ones) for key in ones[0]["ranges"]}}
+        for ones in named.values()
+    ]
 
 
 def _candidate(layers: Sequence[Result], number: int) -> dict[str, Any]:

@@ -57,6 +57,8 @@ def test_outlines(steps: str, outline: tuple[int, ...]) -> None:
         ("digits |> augment |> pad(9) |> crop(8)", "must be the last transform"),
         ("digits |> augment(flip) |> augment", "must be the last transform"),
         ("digits |> rotate(9, step = 1e-20)", r"`step` \(=1e-20\) must be 0, for any angle, or at least 0.001 degrees"),
+        ("digits |> quadrants(both) |> augment(flip)", r"not what `quadrants\(label = both\)` says of them"),
+        ("digits |> rotate(9, label = angle) |> augment(flip)", r"not what `rotate\(label = angle\)` says of them"),
         ("digits |> subset(5) |> subset(6)", r"`n` \(=6\) must not be larger than .* \(=5\)"),
     ],
 )

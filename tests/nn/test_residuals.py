@@ -72,6 +72,18 @@ def test_activations_keep_their_scale_through_any_number_of_blocks(count: int, l
         assert variances == pytest.approx([1.0] * count, rel=0.2)
 
 
+@pytest.mark.parametrize("nested_first", [False, True])
+def test_blocks_in_a_block_share_among_themselves(nested_first: bool) -> None:
+    plain = "residual { layer c1: CONV(3) -> 16 }"
+    inner = "".join(f"residual {{ layer i{number}: CONV(3) -> 16 }}\n" for number in range(5))
+    nested = f"residual {{\n{inner}layer c2: CONV(3) -> 16\n}}"
+    body = "\n".join([nested, plain] if nested_first else [plain, nested])
+    items = f"input image(1, 8, 8)\nlayer stem: CONV(3) -> 16\n{body}\nflatten\nlayer h: FC -> classes"
+    initial = lowering.initial_scales(parse(f"data digits\nnetwork n {{\n{items}\n}}").facts.network.nodes)
+    shares = {name: initial[name].std ** 2 for name in ("c1", "c2", "i0", "i4")}
+    assert shares == pytest.approx({"c1": 0.05, "c2": 0.05, "i0": 0.02, "i4": 0.02}, rel=0.15)
+
+
 def _variances(nets: list[nn.Network], x: torch.Tensor, kind: type) -> list[float]:
     """Of what every stage of a kind writes, over networks."""
     written: list[list[torch.Tensor]] = []

@@ -1,4 +1,6 @@
 import io
+import re
+from collections import Counter
 
 import pytest
 from rich.console import Console
@@ -6,7 +8,7 @@ from rich.console import Console
 from graph.factory import Chain, pyramid
 from render.results import result
 from symdsl.graph import build
-from symdsl.render import compile_table, result_table
+from symdsl.render import compile_table, result_table, table_text
 from symdsl.render.table import size_text
 
 
@@ -91,9 +93,20 @@ def test_norm_may_be_one_number_for_the_candidate():
     assert lines(result_table(found))[2] == "l[1] F-FC 420 0.0751, 0.0751 1.25 16 0.32 40.00 %"
 
 
-@pytest.mark.parametrize("table", [compile_table(small()), result_table(result(small(), None, "map"))])
-def test_nothing_is_cut_off_on_a_narrow_terminal(table):
-    assert not [words for words in printed(table, width=80) if any("…" in word for word in words)]
+@pytest.mark.parametrize("width", [40, 80])
+@pytest.mark.parametrize("table", [compile_table(small()), result_table(result(small(), {"l[1]": [0.2, 0.8]}))])
+def test_no_number_or_name_is_cut_on_a_narrow_terminal(table, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    wide, narrow = table_text(table), re.sub("\x1b\\[[0-9;]*m", "", table_text(table, terminal=True))
+    assert len(set(re.findall(r"[\w.,]*\d[\w.,]*", wide))) > 15
+    for words in (r"[\w.,]*\d[\w.,]*", r"F-FC|CONV|bias|l\[1\]|out|chosen"):
+        assert Counter(re.findall(words, wide)) == Counter(re.findall(words, narrow))
+
+
+def test_a_table_in_a_notebook_is_text(monkeypatch):
+    expected = table_text(compile_table(small()))
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert table_text(compile_table(small())) == expected
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,23 @@ def test_the_summary_is_that_of_the_results(quick, tmp_path):
     assert "3 of 3 seeds finished" in (tmp_path / "seeds.txt").read_text()
 
 
+def test_the_ranges_of_averages_are_means_over_the_seeds(tmp_path):
+    spec = parse(
+        "data synthetic(size = 4, classes = 3, train = 24, test = 8) |> standardize\n"
+        "network n {\n  input image(channels, 4, 4)\n  average affine(rotation = 5, samples = 2) {\n"
+        "    layer l1: CONV(3) -> 2 |> relu\n  }\n  flatten\n  layer h1: FC -> classes\n}\n"
+        "search { epochs = 4  every = 1  batch = 12  burnin = 0 }"
+    )
+    found = search_seeds(spec, [1, 2], device="cpu", out=tmp_path)
+    learned = [read(tmp_path / f"seed-{seed}", "result.json")["averages"][0]["ranges"]["rotation"] for seed in (1, 2)]
+    assert learned[0] != learned[1]
+    (average,) = found["averages"]
+    assert average["ranges"]["rotation"] == pytest.approx(statistics.fmean(learned))
+    words = f"rotation ±{statistics.fmean(learned):.4g}"
+    assert words[:12] in (tmp_path / "seeds.txt").read_text()
+    assert average["start"] == {"rotation": 5}
+
+
 def test_a_seed_that_fails_stops_no_other_and_is_tried_again(quick, tmp_path, monkeypatch):
     honest, failing = seeds.Task.run, {4: RunError("no room"), 5: NumericalError("not finite")}
 

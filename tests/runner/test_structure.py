@@ -166,8 +166,8 @@ def test_one_block_leaves_at_a_time_and_none_whose_priors_are_fixed():
 
     found = left(BLOCKS)
     assert sorted(map(len, found)) == [0] * (_BLOCK_PATIENCE - 1) + [1, 2]
-    fixed = left(BLOCKS + "prior { *.* ~ normal(precision = 1, fixed) }")
-    assert fixed == [[]] * (_BLOCK_PATIENCE + 1)
+    for rules in ("*.* ~ normal(1, fixed)", "*.F-FC ~ normal(1, fixed)  *.CONV ~ normal(1, fixed)"):
+        assert left(BLOCKS + f"prior {{ {rules} }}") == [[]] * (_BLOCK_PATIENCE + 1)
 
 
 def test_the_evidence_without_a_block_that_writes_nothing_is_that_of_a_network_that_never_had_it():
