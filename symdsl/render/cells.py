@@ -51,7 +51,7 @@ def with_lines(table: Table, lines: Sequence[str]) -> Group:
     return Group(table, *(Text(line) for line in lines))
 
 
-def table_text(shown: Group, terminal: bool = False) -> str:
+def table_text(shown: Group | Table, terminal: bool = False) -> str:
     """Return a table as text: plain and wide for a file, as wide as the terminal and styled for one.
 
     On a terminal that is too narrow for all numbers lines are longer than it.
@@ -59,11 +59,10 @@ def table_text(shown: Group, terminal: bool = False) -> str:
     from io import StringIO
 
     from rich.console import Console
-    from rich.table import Table
 
     text = StringIO()
     console = Console(file=text, width=None if terminal else WIDTH, force_terminal=terminal, force_jupyter=False)
-    for table in (one for one in shown.renderables if isinstance(one, Table)):
+    for table in _tables(shown):
         for column in table.columns:
             longest = max(console.measure(cell).maximum for cell in (column.header, *column.cells))
             column.min_width = longest if column.no_wrap else min(longest, _LEAST_WIDTH)
@@ -71,6 +70,17 @@ def table_text(shown: Group, terminal: bool = False) -> str:
         console.width = max(console.width, least)
     console.print(shown, crop=False)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
+
+
+def _tables(shown: Any) -> Iterator[Table]:
+    """All tables in what is to be shown."""
+    from rich.console import Group
+    from rich.table import Table
+
+    if isinstance(shown, Table):
+        yield shown
+    for one in shown.renderables if isinstance(shown, Group) else ():
+        yield from _tables(one)
 
 
 def unfinished(name: str, run: Mapping[str, Any]) -> str:
