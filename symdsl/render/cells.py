@@ -18,7 +18,7 @@ WIDTH = 160  # of tables that no terminal limits
 _LEAST_WIDTH = 12
 """Letters of words that stand side by side however narrow a terminal is; numbers are never cut."""
 
-_BETWEEN = 3  # blanks, at most, from one column to the next
+_BETWEEN = 3  # blanks between columns where there is room
 
 
 def new_table(columns: Sequence[tuple[str, Any]]) -> Table:
@@ -66,8 +66,10 @@ def table_text(shown: Group | Table, terminal: bool = False) -> str:
         for column in table.columns:
             longest = max(console.measure(cell).maximum for cell in (column.header, *column.cells))
             column.min_width = longest if column.no_wrap else min(longest, _LEAST_WIDTH)
-        least = sum((column.min_width or 0) + _BETWEEN for column in table.columns)
-        console.width = max(console.width, least)
+        least = sum(column.min_width or 0 for column in table.columns)
+        if least + _BETWEEN * len(table.columns) > console.width:
+            table.padding = (0, 0)
+            console.width = max(console.width, least + len(table.columns) + 1)
     console.print(shown, crop=False)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().splitlines())
 
