@@ -72,17 +72,14 @@ def _written(layer: facts.Layer, std: float) -> nn.Moments:
 
 def _branches(nodes: Sequence[facts.Node]) -> dict[str, tuple[str, float]]:
     """For the last layer of every residual block: what the block reads, and the share of its second moment to add."""
-    inner = {
-        one.name
-        for join, body in joins(nodes)
-        for one in body
-        if isinstance(one, facts.Join) and one.since == join.since
-    }
+    blocks = list(joins(nodes))
+    inside = ((join, one) for join, body in blocks for one in body if isinstance(one, facts.Join))
+    leading = {one.name for join, one in inside if one.since == join.since}  # reads what the block around it reads
     first: dict[str, str] = {}
-    for join, _ in joins(nodes):
-        first[join.name] = join.name if join.name in inner else first.get(join.since, join.name)
+    for join, _ in blocks:
+        first[join.name] = join.name if join.name in leading else first.get(join.since, join.name)
     lengths = Counter(first.values())
-    return {body[-1].name: (join.since, BRANCHES / lengths[first[join.name]]) for join, body in joins(nodes)}
+    return {body[-1].name: (join.since, BRANCHES / lengths[first[join.name]]) for join, body in blocks}
 
 
 def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network:

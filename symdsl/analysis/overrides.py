@@ -194,7 +194,9 @@ class _Finding:
             index = names.index(name)
             parameter = parameters[index]
             old = _given(instance.template, name, index) or parameter.default
-            if let is not None and name in reachable(self._lets_needs, names_in(old)):
+            if let is not None and name in reachable(
+                {one: names_in(value) for one, value in self._lets.items()}, names_in(old)
+            ):
                 break  # the parameter has what the `let` has
             if let is not None:
                 notes = [(let.name.span, "a `let`"), (parameter.name.span, f"a parameter of `{instance.name.text}`")]
@@ -212,12 +214,12 @@ class _Finding:
         return None
 
     @property
-    def _lets_needs(self) -> dict[str, list[str]]:
-        return {one.name.text: names_in(one.value) for one in self.program.statements if isinstance(one, ast.Let)}
+    def _lets(self) -> dict[str, ast.Expression]:
+        return {one.name.text: one.value for one in self.program.statements if isinstance(one, ast.Let)}
 
     def _is_text(self, value: ast.Expression | None) -> bool:
         """Whether a value is a text, or the name of a `let` that is."""
-        lets = {one.name.text: one.value for one in self.program.statements if isinstance(one, ast.Let)}
+        lets = self._lets
         while isinstance(value, ast.Call) and value.arguments is None:
             value = lets.pop(value.name.text, None)
         return isinstance(value, ast.Text)

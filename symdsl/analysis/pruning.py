@@ -165,9 +165,9 @@ def _(node: Layer) -> ast.Item:
 
 
 def _kind(candidate: Candidate, scale: float) -> ast.Call:
-    by_place = KINDS[candidate.kind].signature.names[:1] if K.name in dict(candidate.arguments) else ()
-    named = {name: value for name, value in candidate.arguments if name != K.name or name not in by_place}
-    given = [value for name, value in candidate.arguments if name not in named]
+    by_place = {K.name}.intersection(KINDS[candidate.kind].signature.names[:1])
+    named = {name: value for name, value in candidate.arguments if name not in by_place}
+    given = [value for name, value in candidate.arguments if name in by_place]
     if candidate.init_scale != scale:
         named["init_scale"] = candidate.init_scale
     return _call(candidate.kind, named, *given)

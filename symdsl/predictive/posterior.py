@@ -126,8 +126,8 @@ class Predicted:
             ValueError: they are of another shape.
         """
         if self.probabilities is not None:
-            _check_shape(targets, self.probabilities.shape[:1])
-            chosen = self.probabilities.gather(1, targets.to(self.probabilities.device).long()[:, None])
+            probabilities, labels = self._of_labels(targets)
+            chosen = probabilities.gather(1, labels.long()[:, None])
             return -float(chosen.clamp(min=torch.finfo(chosen.dtype).tiny).log().mean())
         assert self.mean is not None, "it is a regression"
         assert self.std is not None, "it is a regression"
@@ -156,8 +156,8 @@ class Predicted:
         Raises:
             ValueError: they are of another shape, or these are predictions of a regression.
         """
-        probabilities = self._of_labels(targets)
-        indicators = nn.functional.one_hot(targets.to(probabilities.device).long(), probabilities.shape[1])
+        probabilities, labels = self._of_labels(targets)
+        indicators = nn.functional.one_hot(labels.long(), probabilities.shape[1])
         return (probabilities - indicators).square().sum(1)
 
     def calibration_error(self, targets: Tensor) -> float:
@@ -168,18 +168,19 @@ class Predicted:
         Raises:
             ValueError: see `brier_scores`.
         """
-        confidence, predicted = self._of_labels(targets).double().max(1)
-        right = (predicted == targets.to(predicted.device)).double()
+        probabilities, labels = self._of_labels(targets)
+        confidence, predicted = probabilities.double().max(1)
+        right = (predicted == labels).double()
         bins = (confidence * BINS).long().clamp(max=BINS - 1)
         gaps = confidence.new_zeros(BINS).index_add_(0, bins, right - confidence)
         return float(gaps.abs().sum() / len(targets))
 
-    def _of_labels(self, targets: Tensor) -> Tensor:
-        """The probabilities, for targets that they can be compared with."""
+    def _of_labels(self, targets: Tensor) -> tuple[Tensor, Tensor]:
+        """The probabilities, and the labels that they are compared with on the same device."""
         if self.probabilities is None:
             raise ValueError("only predictions of class labels have this score, but these are of a regression")
         _check_shape(targets, self.probabilities.shape[:1])
-        return self.probabilities
+        return self.probabilities, targets.to(self.probabilities.device)
 
 
 def _check_shape(targets: Tensor, expected: torch.Size) -> None:

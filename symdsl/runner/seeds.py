@@ -110,8 +110,7 @@ def search_seeds(
 
 def _written(folder: SeedsFolder, spec: Spec) -> dict[str, Any]:
     """Writes the list, the table, and the picture if there is something to draw; the content of the list."""
-    folder.write()
-    content = folder.content()
+    content = folder.write()
     runs.write_atomic(folder.path / TABLE, render.table_text(render.seeds_table(content)).encode())
     if content["finished"]:
         runs.write_atomic(folder.path / PICTURE, render.mean_architecture(spec.graph(), content, "svg"))

@@ -309,7 +309,7 @@ class Structure:
         return pruned
 
     def _may_leave(self, block: Block) -> bool:
-        """Return whether the search may set a prior of every candidate in a residual block, whatever of its biases."""
+        """Return whether the search may set a prior of every candidate in a residual block; biases do not count."""
         net, keys = self.trainer.net, self.trainer.precisions
         candidates = [
             tensors_of(f"{name}.{path}", keys) for name in block.layers for path, _ in net.layer(name).active()

@@ -149,14 +149,16 @@ class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
         self.runs = tuple(one.noted(status, reason) if one.folder == folder else one for one in self.runs)
         self.write()
 
-    def write(self) -> None:
-        """Write the list.
+    def write(self) -> dict[str, Any]:
+        """Write the list, and return what it holds.
 
         Raises:
             RunError: it cannot be written.
             ValueError: the folder was opened for reading.
         """
-        write_atomic(self._writable / self.LIST, json_content(self.content()))
+        content = self.content()
+        write_atomic(self._writable / self.LIST, json_content(content))
+        return content
 
     def results(self) -> Iterator[tuple[Kept, Mapping[str, Any] | None]]:
         """Yield every run in its present state, with the content of `result.json` where it is finished."""
