@@ -173,6 +173,7 @@ def _search(request: _Request) -> None:
         _search_seeds(request, spec)
         return
     from symdsl import ranks, runner
+    from symdsl.runs.folder import PICTURE
 
     loggers = request.loggers()
     with (
@@ -193,15 +194,15 @@ def _search(request: _Request) -> None:
     if not is_first_rank():
         os._exit(0)  # threads of gloo that are still there can abort an orderly end
     show_result(result.folder, request.as_json)
-    if not request.as_json:
-        click.echo(f"picture: {result.folder / 'architecture.svg'}")
+    if not request.as_json and (result.folder / PICTURE).exists():
+        click.echo(f"picture: {result.folder / PICTURE}")
     request.say_what_is_next(result.folder)
 
 
 def _search_seeds(request: _Request, spec: Spec | None) -> None:
     from symdsl import runner
     from symdsl.runner.seeds import numbered
-    from symdsl.runs.seeds import PICTURE
+    from symdsl.runs.folder import PICTURE
 
     if request.seeds is not None:
         try:
@@ -226,7 +227,8 @@ def _search_seeds(request: _Request, spec: Spec | None) -> None:
         click.echo(f"runs: {result.folder}, a folder for each seed")
     failed = [one["seed"] for one in result["seeds"] if one["status"] != "finished"]
     if result["finished"] and not request.as_json:
-        click.echo(f"picture of mean shares: {result.folder / PICTURE}")
+        if (result.folder / PICTURE).exists():
+            click.echo(f"picture of mean shares: {result.folder / PICTURE}")
         request.say_what_is_next(result.folder)
     if failed:
         way_on = request.resumption(result.folder)

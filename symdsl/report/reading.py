@@ -11,7 +11,7 @@ import attrs
 from symdsl.analysis.facts import Layer
 from symdsl.diagnostics import RunError
 from symdsl.runs import RunFolder, SeedsFolder, SweepFolder
-from symdsl.runs.folder import SPEC
+from symdsl.runs.folder import PICTURE, SPEC
 from symdsl.runs.predictions import Predictions
 from symdsl.runs.predictions import read as read_predictions
 
@@ -92,6 +92,6 @@ def _read(run: RunFolder) -> Run:
         records=run.read_metrics(),
         layers=tuple(layers(run.read_graph())),
         spec=run.read_text(SPEC),
-        picture=run.read_text("architecture.svg") if finished else None,
+        picture=run.read_text(PICTURE) if (run.path / PICTURE).exists() and finished else None,
         predictions=read_predictions(run.path),
     )

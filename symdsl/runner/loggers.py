@@ -111,9 +111,10 @@ class TensorBoardLogger(Callback):
         for key, value in flat({"test": result["test"]}).items():
             if value is not None:
                 writer.add_scalar(key, value, result["epochs"])
-        with Image.open(self._folder / "architecture.png") as picture:
-            pixels = np.asarray(picture.convert("RGB"))
-        writer.add_image("architecture", pixels, result["epochs"], dataformats="HWC")
+        if (self._folder / "architecture.png").exists():  # not where there is no Graphviz
+            with Image.open(self._folder / "architecture.png") as picture:
+                pixels = np.asarray(picture.convert("RGB"))
+            writer.add_image("architecture", pixels, result["epochs"], dataformats="HWC")
         self._close()
 
     def on_fail(self, error: BaseException) -> None:

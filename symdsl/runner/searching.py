@@ -511,8 +511,8 @@ class _Run:
         self._saving_took = self._saved_at - started
 
     def _write_result(self, content: dict[str, Any], outputs: Tensor, posterior: Posterior) -> None:
-        trainer, graph = self.trainer, self.spec.graph()
-        model = model_bytes(trainer.net, graph, self.dataset.preprocessing, trainer.noise)
+        trainer = self.trainer
+        model = model_bytes(trainer.net, self.spec.graph(), self.dataset.preprocessing, trainer.noise)
         self.folder.write_bytes(WEIGHTS, model)
         predictions = predictions_of(outputs, self.dataset.test, self.dataset.preprocessing)
         self.folder.write_bytes(PREDICTIONS, predictions.to_bytes())
@@ -520,8 +520,20 @@ class _Run:
         self.folder.seal(WEIGHTS, PREDICTIONS, POSTERIOR)
         kept = {layer["name"]: set(layer["kept"]) for layer in content["layers"]}
         self.folder.write_text(LEARNED, self.spec.pruned(kept, trainer.net.ranges()))
-        for name, form in PICTURES.items():
-            self.folder.write_bytes(name, render.architecture(graph, content, form))
+        drawn = self._draw(content)
         self.folder.write_json(RESULT, content)
-        self.folder.seal(LEARNED, *PICTURES)
+        self.folder.seal(LEARNED, *drawn)
         self.folder.set_status("finished", datetime.now(UTC))
+
+    def _draw(self, content: dict[str, Any]) -> list[str]:
+        """Write the pictures, return their names; where Graphviz cannot draw, say so and go on."""
+        drawn: list[str] = []
+        for name, form in PICTURES.items():
+            try:
+                picture = render.architecture(self.spec.graph(), content, form)
+            except RunError as error:
+                self.callbacks.on_note(f"{error}; then: symdsl show {self.folder.path} --emit svg -o FILE")
+                break
+            self.folder.write_bytes(name, picture)
+            drawn.append(name)
+        return drawn

@@ -15,6 +15,7 @@ from symdsl import render, runs
 from symdsl.catalog.searches import LARGEST_SEED
 from symdsl.data import Dataset
 from symdsl.data.checks import check_handed_over
+from symdsl.diagnostics import RunError
 from symdsl.progress import Observers
 from symdsl.runner.engines import Children, InProcess
 from symdsl.runner.many import run_all
@@ -23,9 +24,9 @@ from symdsl.runner.searching import Objective, check_arguments, objective_of
 from symdsl.runner.tasks import Task
 from symdsl.runs import SeedsFolder
 from symdsl.runs.files import checksum
-from symdsl.runs.folder import SPEC
+from symdsl.runs.folder import PICTURE, SPEC
 from symdsl.runs.schema import MOST_SEEDS
-from symdsl.runs.seeds import PICTURE, TABLE, Seed
+from symdsl.runs.seeds import TABLE, Seed
 from symdsl.spec import Spec, parse
 
 USUAL_SEEDS = 5
@@ -104,16 +105,21 @@ def search_seeds(
         try:
             run_all(tasks, engine, jobs, note, watcher, lambda task: callbacks(task.seed))
         finally:
-            content = _written(folder, spec)
+            content = _written(folder, spec, watcher)
         return SeedsResult(content, folder.path, spec)
 
 
-def _written(folder: SeedsFolder, spec: Spec) -> dict[str, Any]:
-    """Writes the list, the table, and the picture if there is something to draw; the content of the list."""
+def _written(folder: SeedsFolder, spec: Spec, watcher: Observers) -> dict[str, Any]:
+    """Writes the list, the table, and the picture of what has finished; the content of the list."""
     content = folder.write()
     runs.write_atomic(folder.path / TABLE, render.table_text(render.seeds_table(content)).encode())
     if content["finished"]:
-        runs.write_atomic(folder.path / PICTURE, render.mean_architecture(spec.graph(), content, "svg"))
+        try:
+            picture = render.mean_architecture(spec.graph(), content, "svg")
+        except RunError as error:
+            watcher.on_note(f"{error}; then: symdsl show {folder.path} --emit svg -o FILE")
+        else:
+            runs.write_atomic(folder.path / PICTURE, picture)
     return content
 
 

@@ -36,9 +36,10 @@ RUN, RESULT, METRICS = "run.json", "result.json", "metrics.jsonl"
 SEEDS, SWEEP = "seeds.json", "sweep.json"
 SPEC, GRAPH, LEARNED = "spec.sym", "graph.json", "learned.sym"
 WEIGHTS, POSTERIOR = "model.safetensors", "posterior.safetensors"
+PICTURE = "architecture.svg"
 PICTURES: Mapping[str, Literal["dot", "svg", "png"]] = {
     "architecture.dot": "dot",
-    "architecture.svg": "svg",
+    PICTURE: "svg",
     "architecture.png": "png",
 }
 """The pictures of a finished run with their formats."""

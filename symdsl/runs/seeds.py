@@ -15,7 +15,7 @@ from symdsl.runs.locks import locked
 from symdsl.runs.several import SeveralFolder, State
 from symdsl.runs.summary import summary
 
-TABLE, PICTURE = "seeds.txt", "architecture.svg"
+TABLE = "seeds.txt"
 
 
 @attrs.frozen

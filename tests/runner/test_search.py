@@ -11,7 +11,10 @@ from symdsl import data, runner
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.nn import Network
 from symdsl.progress import Callback
+from symdsl.render import image
+from symdsl.report import report_html
 from symdsl.runner import searching
+from symdsl.runner.loggers import TensorBoardLogger
 from symdsl.runner.structure import LEAST_PRECISION
 from symdsl.runner.training import Trainer
 from symdsl.spec import parse
@@ -472,3 +475,18 @@ def test_a_run_on_mapped_data_is_that_on_data_in_memory(small, tmp_path, monkeyp
     assert runner.evaluate(found.folder, device="cpu") == {
         name: value for name, value in expected["test"].items() if value is not None
     }
+
+
+def test_a_search_without_graphviz_ends_with_a_result_and_says_why_there_is_no_picture(small, tmp_path, monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setattr(image, "_BY_WHEEL", "import no_such_library")
+    heard = Listening()
+    callbacks = [heard, TensorBoardLogger()]
+    runner.search(small(search__epochs=1), device="cpu", out=tmp_path / "run", callbacks=callbacks)
+    assert read(tmp_path / "run", "run.json")["status"] == "finished"
+    assert {path.name for path in (tmp_path / "run").glob("architecture.*")} == {"architecture.dot"}
+    assert len([text for text in heard.notes if "install Graphviz" in text and "symdsl show" in text]) == 1
+    assert "What was learned" in report_html([tmp_path / "run"])
+    several = runner.search_seeds(small(search__epochs=1), 2, device="cpu", out=tmp_path / "seeds")
+    assert several["finished"] == 2
+    assert not (tmp_path / "seeds" / "architecture.svg").exists()
