@@ -9,7 +9,7 @@ follows for every example from its own derivatives, the predictive of a generali
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 import torch
@@ -83,8 +83,11 @@ class TensorPosterior:
         """Return the tensor's part of the covariance of a batch's outputs, `[n, output, output]`; see `derivatives`."""
         a = inputs.to(self.read) @ self.read
         g = gradients.to(self.given) @ self.given
-        products = self.given_values[:, :, None] * self.read_values[:, None]
-        scaled = torch.einsum("nkbro,nbri->nkboi", g, a) * (products / noise + self.precision).rsqrt()
+        variances = (self.given_values[:, :, None] * self.read_values[:, None] / noise + self.precision).reciprocal()
+        if a.shape[2] == 1:  # without a sum over uses, that over inputs comes first
+            scaled = g.squeeze(3) * torch.einsum("nbri,boi->nbo", a.square(), variances).sqrt().unsqueeze(1)
+        else:
+            scaled = torch.einsum("nkbro,nbri->nkboi", g, a) * variances.sqrt()
         flat = scaled.flatten(2)
         return flat @ flat.mT
 
@@ -232,10 +235,13 @@ class Posterior:
 
     def predictive(self, mean: Tensor, covariance: Tensor) -> Predicted:
         """Return the prediction for Gaussian outputs: mean softmax of drawn logits, or a Gaussian with their noise."""
+        return self._at_temperatures(mean, covariance, (1.0,))[0]
+
+    def _at_temperatures(self, mean: Tensor, covariance: Tensor, temperatures: Sequence[float]) -> list[Predicted]:
         if isinstance(self.likelihood, Categorical):
-            return Predicted(probabilities=mean_softmax(mean, covariance))
+            return [Predicted(probabilities=one) for one in mean_softmax(mean, covariance, temperatures)]
         variance = covariance.diagonal(dim1=1, dim2=2).clamp(min=0)
-        return Predicted(mean=mean, std=(variance + self.noise).sqrt())
+        return [Predicted(mean=mean, std=(t * variance + self.noise).sqrt()) for t in temperatures]
 
     def tempered(self, net: Network, examples: Examples) -> Posterior:
         """Return the posterior at the temperature that predicts every training example best from all the others.
@@ -256,7 +262,7 @@ class Posterior:
         left_out = examples.batch(some, net.device)
         mean, covariance = attrs.evolve(self, temperature=1.0).outputs(net, left_out.x)
         mean, covariance = _without_itself(mean, covariance, left_out.y, self.likelihood, self.noise)
-        found = [self.predictive(mean, t * covariance) for t in TEMPERATURES]
+        found = self._at_temperatures(mean, covariance, TEMPERATURES)
         scores = [Predicted.nll]
         if isinstance(self.likelihood, Categorical):
             scores += [Predicted.brier, Predicted.calibration_error]
@@ -366,20 +372,26 @@ def _recorded(net: Network, x: Tensor, keys: Iterable[str]) -> tuple[Tensor, dic
 
 
 @torch.no_grad()
-def mean_softmax(mean: Tensor, covariance: Tensor, draws: int = DRAWS) -> Tensor:
-    """Return E[softmax(f)] for f ~ N(mean, covariance), by the same draws for every example: `[n, class]`.
+def mean_softmax(
+    mean: Tensor, covariance: Tensor, temperatures: Sequence[float] = (1.0,), draws: int = DRAWS
+) -> Tensor:
+    """Return E[softmax(f)] for f ~ N(mean, temperature covariance): `[temperature, n, class]`.
 
     Args:
         mean: `[n, class]`, float64.
         covariance: `[n, class, class]`, float64.
-        draws: an even number; of each its opposite is another.
+        temperatures: what the covariance is multiplied by.
+        draws: an even number, the same for every example and temperature; of each its opposite is another.
     """
     classes = mean.shape[1]
     normal = torch.randn(draws // 2, classes, dtype=mean.dtype, generator=torch.Generator().manual_seed(0))
     both = torch.cat((normal, -normal)).to(mean.device)
     batches = max(1, mean.numel() * draws // _NUMBERS)
-    parts = zip(mean.tensor_split(batches), covariance.tensor_split(batches), strict=True)
-    return torch.cat([(some.unsqueeze(1) + both @ _root(wide).mT).softmax(2).mean(1) for some, wide in parts])
+    found: list[Tensor] = []
+    for some, wide in zip(mean.tensor_split(batches), covariance.tensor_split(batches), strict=True):
+        drawn = both @ _root(wide).mT
+        found.append(torch.stack([(some.unsqueeze(1) + t**0.5 * drawn).softmax(2).mean(1) for t in temperatures]))
+    return torch.cat(found, 1)
 
 
 def _root(covariance: Tensor) -> Tensor:

@@ -209,20 +209,20 @@ def test_the_mean_softmax_of_two_classes_is_an_integral() -> None:
     z = torch.linspace(-8, 8, 4001)
     density = torch.exp(-0.5 * z.square()) / math.sqrt(2 * math.pi)
     expected = float(torch.trapezoid(density * torch.sigmoid(1.5 + deviation * z), z))
-    found = mean_softmax(mean, spread, draws=20_000)
+    (found,) = mean_softmax(mean, spread, draws=20_000)
     assert float(found[0, 0]) == pytest.approx(expected, abs=3e-3)
     assert float(found.sum()) == pytest.approx(1)
 
 
 def test_what_is_common_to_all_logits_makes_nobody_less_certain() -> None:
     mean = noise(3, 5)
-    assert_same(mean_softmax(mean, torch.full((3, 5, 5), 40.0)), mean.softmax(1), 1e-9)
+    assert_same(mean_softmax(mean, torch.full((3, 5, 5), 40.0))[0], mean.softmax(1), 1e-9)
 
 
 def test_predictions_do_not_depend_on_the_batch() -> None:
     mean, root = noise(7, 5), noise(7, 5, 5, seed=1)
-    whole = mean_softmax(mean, root @ root.mT)
-    apart = torch.cat([mean_softmax(mean[n : n + 1], (root @ root.mT)[n : n + 1]) for n in range(7)])
+    (whole,) = mean_softmax(mean, root @ root.mT)
+    apart = torch.cat([mean_softmax(mean[n : n + 1], (root @ root.mT)[n : n + 1])[0] for n in range(7)])
     assert_same(apart, whole)
 
 
@@ -334,6 +334,17 @@ def test_eigenvectors_give_back_the_whole_covariance() -> None:
     inverse = torch.linalg.inv(torch.kron(g[0], a[0]) + 0.7 * torch.eye(12))
     jacobians = torch.stack([torch.kron(torch.eye(3), row[None]) for row in x.flatten(1)])
     assert_same(posterior.outputs(net, x)[1], jacobians @ inverse @ jacobians.mT, 1e-9)
+
+
+@pytest.mark.parametrize("uses", [1, 3])
+def test_blocks_and_uses_add_up_as_in_the_dense_covariance(uses: int) -> None:
+    a, g = noise(2, 4, 4), noise(1, 3, 3, seed=1)
+    one = TensorPosterior.of(a @ a.mT, g @ g.mT, 0.7)
+    inputs, gradients = noise(5, 2, uses, 4, seed=2), noise(5, 6, 2, uses, 3, seed=3)
+    jacobians = torch.einsum("nkbro,nbri->bnkoi", gradients, inputs).flatten(3)
+    inverses = [torch.linalg.inv(torch.kron((g @ g.mT)[0], block) / 0.3 + 0.7 * torch.eye(12)) for block in a @ a.mT]
+    dense = sum(j @ inverse @ j.mT for j, inverse in zip(jacobians, inverses, strict=True))
+    assert_same(one.covariance(inputs, gradients, 0.3), dense, 1e-9)
 
 
 def test_a_gain_that_may_be_chance_leaves_the_network_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
