@@ -191,10 +191,12 @@ def check(path: str | Path, overrides: Mapping[str, object] | None = None) -> tu
     return _diagnosed(program, Path(path).stem, _given(overrides), collector)
 
 
-def check_text(text: str, source: str, path: Path | None) -> tuple[Diagnostic, ...]:
-    """Return all diagnostics of a text; imports are relative to `path`, the file it will be saved as."""
+def check_text(
+    text: str, source: str, path: Path | None, unsaved: Mapping[Path, str] | None = None
+) -> tuple[Diagnostic, ...]:
+    """Return all diagnostics of a text; for the arguments see `symdsl.language.imports.inline`."""
     collector = Collector()
-    program = inline(text, source, path, collector)
+    program = inline(text, source, path, collector, unsaved)
     return _diagnosed(program, "" if path is None else path.stem, [], collector)
 
 

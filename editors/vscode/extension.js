@@ -11,7 +11,8 @@ let client;
 async function start() {
   const [command, ...args] = vscode.workspace.getConfiguration("symdsl").get("command");
   const selector = ["file", "untitled"].map((scheme) => ({ scheme, language: "sym" }));
-  client = new LanguageClient("symdsl", "symdsl", { command, args }, { documentSelector: selector });
+  const synchronize = { fileEvents: vscode.workspace.createFileSystemWatcher("**/*.sym") };
+  client = new LanguageClient("symdsl", "symdsl", { command, args }, { documentSelector: selector, synchronize });
   try {
     await client.start();
   } catch (error) {

@@ -57,7 +57,7 @@ def analyse(
     definitions, scope, data, search = found.definitions, found.scope, found.data, found.search
     check_unused_lets(scope)
     check_twins([draft for draft in found.walked.drafts if isinstance(draft, LayerDraft)], collector)
-    check_comments(program.comments, scope)
+    check_comments(program, scope)
     network = Network(found.title, found.nodes())
     if definitions.network is None:
         return None

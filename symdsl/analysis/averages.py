@@ -101,6 +101,8 @@ def average(node: ast.Average, walker: Walker, visit: Callable[[Iterable[ast.Ite
     walker.depth -= 1
     walker.last = node
     walker.average = outer
+    if walker.depth == 0:
+        walker.averaged = node
     if len(walker.layers) == layers and walker.complete:
         _report(node, "an `average` has no layer", "write its layers, or drop it", walker)
     if begun and walker.shape is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from symdsl.analysis.drafts import LayerDraft
 from symdsl.analysis.facts import Data, FactorSize, Layer, Lift, Mean, Network, Node, Search
@@ -19,7 +19,11 @@ _MOST_CURVATURE_BYTES = 8 * 2**30
 _LEAST_KERNEL = 3
 _LAPLACE_ONLY = ("start", "examples", "prior_optimizer")
 """Keys of `search` that say how the Laplace evidence is climbed."""
-_DIVISOR = re.compile(r"//\s*(?:[0-9]+|([A-Za-z_][A-Za-z0-9_]*))\s*")
+_DIVISOR = re.compile(
+    r"//\s*\(?\s*(?:[0-9]+|([A-Za-z_][A-Za-z0-9_]*))\s*\)?\s*(?:[-+*%]\s*[\w.()]+\s*)?"
+    r"(?:\|>.*|(?:[)\]]\s*)?stride\b.*)?"
+)
+"""A comment that could be the rest of a line after `a // b`: the divisor, and what may follow it."""
 
 
 def check_lets(scope: Scope, written: str, used: Collection[str]) -> None:
@@ -29,15 +33,27 @@ def check_lets(scope: Scope, written: str, used: Collection[str]) -> None:
             scope.collector.report("W102", let.name.span, f"`{name}` is never used", help="drop it, or use it")
 
 
-def check_comments(comments: Sequence[ast.Comment], scope: Scope) -> None:
-    """Warn of comments that look like the divisor of a whole-number division: a number, or the name of a `let`."""
-    for comment in comments:
+def check_comments(program: ast.Program, scope: Scope) -> None:
+    """Warn of comments that look like the divisor of a whole-number division: a number, or a name that is defined."""
+    defined = {*scope.lets, *_local_names(program.statements)}
+    for comment in program.comments:
         found = None if comment.alone else _DIVISOR.fullmatch(comment.text)
-        if found is not None and (found[1] is None or found[1] in scope.lets):
+        if found is not None and (found[1] is None or found[1] in defined):
             message = f"`{comment.text}` is a comment, not a division"
             scope.collector.report(
                 "W107", comment.span, message, help="write `floor(a / b)` for a whole-number division"
             )
+
+
+def _local_names(items: Iterable[ast.Statement | ast.Item]) -> Iterator[str]:
+    """Yield the names of parameters and of the values of `repeat`s."""
+    for item in items:
+        if isinstance(item, ast.Network | ast.Block):
+            yield from (one.name.text for one in item.parameters or ())
+        if isinstance(item, ast.Repeat):
+            yield from (one.text for one in item.names)
+        if isinstance(item, ast.Network | ast.Block | ast.Repeat | ast.Residual | ast.Average):
+            yield from _local_names(item.items)
 
 
 def check_twins(layers: Sequence[LayerDraft], collector: Collector) -> None:

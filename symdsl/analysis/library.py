@@ -35,7 +35,7 @@ def check_library(program: ast.Program, collector: Collector) -> None:
     settle_lets(scope, None)
     check_templates([one for one in names if isinstance(one, ast.Network | ast.Block)], blocks, scope)
     check_unused_lets(scope)
-    check_comments(program.comments, scope)
+    check_comments(program, scope)
 
 
 def check_templates(templates: Iterable[ast.Network | ast.Block], blocks: Blocks, scope: Scope) -> None:

@@ -95,7 +95,8 @@ def project(node: ast.Project, walker: Walker) -> None:
     if shape is None:
         return
     if shape.group == TRIVIAL:
-        help = "add `lift p4` after `input`, or drop this line"
+        _, where, _ = walker.lifting(node.span)
+        help = f"add `lift {'mirror' if shape.is_line else 'p4'}` {where}, or drop this line"
         message, notes = "`project` needs a lifted map, found a plain one", walker.note("project", "projected here")
         walker.scope.collector.report("E205", node.span, message, help=help, notes=notes)
     else:

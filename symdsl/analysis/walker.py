@@ -64,6 +64,7 @@ class Walker:
         made: the last item that set the size of the map, lifted, projected, or flattened it.
         residual: the innermost `residual` around the next item.
         average: the innermost `average` around the next item, which reads a map that is not lifted.
+        averaged: the last `average` of the network itself that is finished.
         last: the last item that was finished, `repeat`s and blocks taken for the last one in them.
         doubtful: names of layers of which a candidate could not be understood.
         complete: whether no layer is missing, but for what could not be read.
@@ -85,6 +86,7 @@ class Walker:
     made: dict[str, Span] = attrs.field(factory=dict)
     residual: ast.Residual | None = None
     average: ast.Average | None = None
+    averaged: ast.Average | None = None
     last: ast.Item | None = None
     doubtful: set[str] = attrs.field(factory=set)
     complete: bool = True
@@ -117,6 +119,8 @@ class Walker:
         """Return what a `lift` can follow, before an item of this place, where that is in words, and its indent."""
         if self.average is not None:
             return self.average.brace, "into the `average`", self.average.span.column + 1
+        if self.averaged is not None:  # which needs a plain map
+            return self.averaged.span, "after the `average`", self.averaged.span.column - 1
         begun = self.started.span if self.started else item
         return begun, "after `input`", begun.column - 1
 

@@ -34,6 +34,7 @@ from symdsl.language.keywords import keywords
 from symdsl.language.repairs import ITEMS, STATEMENTS
 
 _PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:/[A-Za-z0-9_]*)*$")
+_PART_ENDS = re.compile(r'[/"\n]')
 _CALCULATING = frozenset({"PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARE"})
 
 
@@ -70,8 +71,10 @@ def complete(reading: Reading, offset: int) -> Completion:
     if cursor.untouched:
         return _path(cursor, reading, offset)
     found: dict[str, Item] = {}
+    following = next((one.type for one in reading.tokens if (one.start_pos or 0) >= cursor.word[1]), "")
     for item in _items(cursor, reading):
-        found.setdefault(item.label, item)
+        named = following == "EQUAL" and item.insert.endswith(" = ")
+        found.setdefault(item.label, attrs.evolve(item, insert=item.label) if named else item)
     reach = cursor.word
     if cursor.block == "PRIOR" and not (cursor.brackets or {"DOT", "TILDE"} & {token.type for token in cursor.before}):
         # in the first part of a selector the whole path is written anew, as `stage/l1`
@@ -348,13 +351,15 @@ def _values(type: Type) -> Iterator[Item]:
 def _path(cursor: Cursor, reading: Reading, offset: int) -> Completion:
     """Files that an import can name, one folder at a time."""
     begun = cursor.untouched[1:]
-    reach = (offset - len(begun.rpartition("/")[2]), offset)
+    end = offset + len(_PART_ENDS.split(reading.text[offset:], maxsplit=1)[0])
+    within = reading.text[end : end + 1] == "/"
+    reach = (offset - len(begun.rpartition("/")[2]), end + within)
     if cursor.head != "IMPORT" or not cursor.untouched.startswith('"'):
         return Completion((), reach)
     folder = imported_file(begun.rpartition("/")[0] or ".", reading.path)
     if folder is None or not folder.is_dir():
         return Completion((), reach)
-    found = sorted(_importable(folder, reading.path))
+    found = sorted(name for name in _importable(folder, reading.path) if name.endswith("/") or not within)
     return Completion(tuple(Item(name, "file") for name in found), reach)
 
 

@@ -13,7 +13,9 @@ from symdsl.editor.cursor import Cursor
 from symdsl.editor.reading import Reading
 from symdsl.editor.symbols import Symbol, imported_file
 
-_PATTERN = frozenset({"NAME", "KIND", "STAR", "SLASH", "MINUS", "NUMBER"})
+PATTERN = frozenset({"NAME", "KIND", "STAR", "SLASH", "MINUS", "NUMBER"})
+_BEFORE_WORDS = frozenset({"DATA", "THEN", "INPUT", "LIFT", "PROJECT", "POOL", "PROFILE"})
+"""What comes before a word of the language, or a name that is declared there, whatever else has that name."""
 
 
 def define(reading: Reading, offset: int) -> list[Span]:
@@ -29,38 +31,38 @@ def define(reading: Reading, offset: int) -> list[Span]:
     cursor = reading.cursor(token.end_pos or 0)
     if cursor.untouched:
         return []
-    if cursor.block == "PRIOR" and all(one.type in _PATTERN for one in cursor.before):
-        return _selected(index, reading)
-    return [one.span for one in _named(index, cursor, reading)][:1]
+    if cursor.block == "PRIOR" and all(one.type in PATTERN for one in cursor.before):
+        pattern = selector(index, reading)
+        built = [layer.span for layer in reading.layers if matches(pattern, layer.name)]
+        named = [one.span for one in reading.symbols if one.what == "layer" and matches(pattern, one.name)]
+        return list(dict.fromkeys(built or named))
+    return [one.span for one in meant(index, cursor, reading)][:1]
 
 
-def _named(index: int, cursor: Cursor, reading: Reading) -> list[Symbol]:
-    """Return what a name may stand for, likeliest first: the parameter of an argument, then what is visible."""
+def meant(index: int, cursor: Cursor, reading: Reading) -> list[Symbol]:
+    """Return what a name may stand for, likeliest first: itself where it is defined, a parameter, what is visible."""
     token, following = reading.tokens[index], reading.tokens[index + 1 : index + 2]
-    called = cursor.brackets[-1].called if cursor.brackets and following and following[0].type == "EQUAL" else ""
-    start = token.start_pos or 0
-    known = [*reading.template(called), *reading.visible(start)]
-    named = (one for one in reading.symbols if one.what in ("layer", "use", "parameter"))
-    owned = [one for one in named if reading.covers(one.span, start)]
-    return [one for one in (*known, *owned) if one.name == token]
+    start, named = token.start_pos or 0, bool(following) and following[0].type == "EQUAL"
+    own = [one for one in reading.symbols if reading.covers(one.span, start)]
+    if own:
+        return own
+    if cursor.previous in _BEFORE_WORDS or (named and cursor.block == "SEARCH" and not cursor.before):
+        return []
+    known = reading.visible(start)
+    if named and cursor.brackets:
+        known = reading.template(cursor.brackets[-1].called)
+    elif named and cursor.block == "PROFILE" and not cursor.before:
+        known += [one for name in reading.instantiated for one in reading.template(name)]
+    return [one for one in known if one.name == token]
 
 
-# ---------------------------------------------------------------- selectors
-
-
-def _selected(index: int, reading: Reading) -> list[Span]:
-    """Where the layers that the first part of a selector matches are, any token of which is given.
-
-    They are those of the network that is built, else any of that name.
-    """
+def selector(index: int, reading: Reading) -> str:
+    """Return the part of a selector, or what else it may be, that a token belongs to, as written."""
     token = reading.tokens[index]
     before = _run(reversed(reading.tokens[:index]), token)
     after = _run(reading.tokens[index + 1 :], token)
-    pattern = "".join([*reversed(before), token, *after])
-    built = [layer.span for layer in reading.layers if matches(pattern, layer.name)]
-    named = [one.span for one in reading.symbols if one.what == "layer" and matches(pattern, one.name)]
-    return list(dict.fromkeys(built or named))
+    return "".join([*reversed(before), token, *after])
 
 
 def _run(tokens: Iterable[Token], beside: Token) -> list[Token]:
-    return list(takewhile(lambda one: one.type in _PATTERN and one.line == beside.line, tokens))
+    return list(takewhile(lambda one: one.type in PATTERN and one.line == beside.line, tokens))

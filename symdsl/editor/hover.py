@@ -14,9 +14,10 @@ from symdsl.catalog.networks import ACTIVATIONS, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Parameter
 from symdsl.editor.cursor import Bracket, Cursor
+from symdsl.editor.definition import PATTERN, meant, selector
 from symdsl.editor.outline import Entry
 from symdsl.editor.reading import Reading
-from symdsl.editor.symbols import Symbol
+from symdsl.editor.symbols import GLOBAL, LOCAL, Symbol
 from symdsl.editor.wording import (
     BUILTINS,
     KEYWORDS,
@@ -46,16 +47,20 @@ class Hover:
 
 @attrs.frozen
 class _Asked:
-    """A word, the token after it, its place and the text."""
+    """A word, its index among the tokens, its place and the text."""
 
     word: Token
-    following: str
+    index: int
     cursor: Cursor
     reading: Reading
 
     @property
     def start(self) -> int:
         return self.word.start_pos or 0
+
+    @property
+    def following(self) -> str:
+        return next((one.type for one in self.reading.tokens[self.index + 1 : self.index + 2]), "")
 
 
 def hover(reading: Reading, offset: int) -> Hover | None:
@@ -64,8 +69,7 @@ def hover(reading: Reading, offset: int) -> Hover | None:
     if index is None or reading.cursor(offset).untouched:
         return None
     token = reading.tokens[index]
-    following = reading.tokens[index + 1].type if index + 1 < len(reading.tokens) else ""
-    asked = _Asked(token, following, reading.cursor(token.end_pos or 0), reading)
+    asked = _Asked(token, index, reading.cursor(token.end_pos or 0), reading)
     text = next((text for finder in _FINDERS if (text := finder(asked))), "")
     return Hover(text, (asked.start, token.end_pos or 0)) if text else None
 
@@ -131,9 +135,10 @@ def _keeps(candidate: Candidate) -> str:
 
 def _selected_layers(asked: _Asked) -> str:
     """The first part of a selector."""
-    if asked.cursor.block != "PRIOR" or asked.cursor.before or asked.cursor.brackets:
+    if asked.cursor.block != "PRIOR" or any(one.type not in PATTERN for one in asked.cursor.before):
         return ""
-    named = [node for node in asked.reading.layers if matches(str(asked.word), node.name)]
+    pattern = selector(asked.index, asked.reading)
+    named = [node for node in asked.reading.layers if matches(pattern, node.name)]
     return "\n\n".join(_described(named))
 
 
@@ -200,7 +205,7 @@ def _type(asked: _Asked) -> str:
 
 def _symbol(asked: _Asked) -> str:
     """A name that the text or its imports define."""
-    found = [one for one in asked.reading.visible(asked.start) if one.name == asked.word]
+    found = [one for one in meant(asked.index, asked.cursor, asked.reading) if one.what in GLOBAL | LOCAL]
     return _symbol_text(found[0]) + _value(found[0], asked.reading) if found else ""
 
 

@@ -8,6 +8,7 @@ import attrs
 from lark import Token
 
 from symdsl.language.repairs import ITEMS, STATEMENTS
+from symdsl.language.words import DEEPEST
 
 _OF_LINES = frozenset({"PRIOR", "SEARCH", "PROFILE"})
 _OPENING, _CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
@@ -101,7 +102,7 @@ class Outline:
             del self.open[1:]
         elif token.type in ITEMS or self._begins_line(token):
             self._leave()
-        if self.open[-1].opened:
+        if self.open[-1].opened and len(self.open) < DEEPEST:
             entry = Entry()
             self.open[-1].inside.append(entry)
             self.open.append(entry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
 
@@ -16,9 +17,9 @@ from symdsl.diagnostics import Collector, Diagnostic, Span
 from symdsl.editor.cursor import Cursor, cursor_at
 from symdsl.editor.outline import Entry, Outline
 from symdsl.editor.places import Places
-from symdsl.editor.symbols import GLOBAL, LOCAL, Symbol, symbols
+from symdsl.editor.symbols import GLOBAL, LOCAL, Symbol, imported, symbols
 from symdsl.language import ast
-from symdsl.language.imports import inline
+from symdsl.language.imports import inline, read_text
 from symdsl.language.parser import tokens
 from symdsl.spec import check_text
 
@@ -31,11 +32,13 @@ class Reading:
         text: what the editor holds.
         path: the file, which need not exist; without one the text cannot import.
         encoding: of the editor's columns.
+        unsaved: what the editor holds of other files, by resolved path.
     """
 
     text: str
     path: Path | None = None
     encoding: str = "utf-16"
+    unsaved: Mapping[Path, str] = attrs.field(factory=dict, hash=False)
 
     @property
     def source(self) -> str:
@@ -60,17 +63,22 @@ class Reading:
     @cached_property
     def symbols(self) -> list[Symbol]:
         """The names that the text and its imports define."""
-        return symbols(self.text, self.source, self.path)
+        return symbols(self.text, self.source, self.path, self.read)
+
+    @cached_property
+    def imported(self) -> frozenset[Path]:
+        """The files that it imports, itself or by way of others, resolved."""
+        return frozenset(path.resolve() for _, path, _ in imported(Outline.of(self.tokens), self.path, self.read))
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
         """The diagnostics that `symdsl check` would report."""
-        return check_text(self.text, self.source, self.path)
+        return check_text(self.text, self.source, self.path, self.unsaved)
 
     @cached_property
     def program(self) -> ast.Program | None:
         """The tree, with imports inlined, as far as the text can be parsed."""
-        return inline(self.text, self.source, self.path, Collector())
+        return inline(self.text, self.source, self.path, Collector(), self.unsaved)
 
     @cached_property
     def keys(self) -> dict[str, Parameter | None]:
@@ -91,6 +99,11 @@ class Reading:
     def layers(self) -> list[Layer]:
         """The layers of the network whose shapes are known."""
         return [node for node in self.nodes if isinstance(node, Layer)]
+
+    def read(self, path: Path) -> str | None:
+        """Return the text of another file, as the editor holds it or else as it is saved, if it can be read."""
+        text = self.unsaved.get(path.resolve())
+        return read_text(path, str(path), Collector()) if text is None else text
 
     def cursor(self, offset: int) -> Cursor:
         """Return the description of a place."""
@@ -115,8 +128,18 @@ class Reading:
     def visible(self, offset: int) -> list[Symbol]:
         """Return the names that are defined at a place, nearest first."""
         inner = [one for one in self.symbols if one.what in LOCAL and one.path is None]
-        near = [one for one in inner if one.whole[0] <= offset <= one.whole[1]]
+        near = [one for one in inner if one.since <= offset <= one.whole[1]]
         return [*reversed(near), *(one for one in self.symbols if one.what in GLOBAL)]
+
+    @property
+    def instantiated(self) -> list[str]:
+        """The names of networks that have parameters here, or that a network is made from."""
+        networks = [entry.tokens for entry in self.file.inside if entry.head == "NETWORK"]
+        return [
+            str(found[3] if [one.type for one in found[2:4]] == ["EQUAL", "NAME"] else found[1])
+            for found in networks
+            if len(found) > 1
+        ]
 
     def template(self, name: str) -> list[Symbol]:
         """Return the parameters of a network or block."""

@@ -15,15 +15,16 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from symdsl import __version__
-from symdsl.diagnostics import Collector, Diagnostic, Span, SpecError
+from symdsl.diagnostics import Diagnostic, Span, SpecError
 from symdsl.editor.completion import complete
 from symdsl.editor.contents import Heading, contents
 from symdsl.editor.definition import define
 from symdsl.editor.hover import hover
+from symdsl.editor.outline import Outline
 from symdsl.editor.places import Places
 from symdsl.editor.reading import Reading
+from symdsl.editor.symbols import imported
 from symdsl.language.formatter import format_text
-from symdsl.language.imports import read_text
 from symdsl.progress import discard_unwritable
 
 PAUSE = 0.15
@@ -72,7 +73,7 @@ class SymServer(LanguageServer):
         kept = self._readings.get(uri)
         if kept is None or kept.text != text:
             path = to_fs_path(uri) if uri.startswith("file:") else None
-            kept = Reading(text, None if path is None else Path(path), self._encoding)
+            kept = Reading(text, None if path is None else Path(path), self._encoding, self._texts())
             self._readings[uri] = kept
         return kept
 
@@ -82,6 +83,12 @@ class SymServer(LanguageServer):
         agreed = self.workspace.position_encoding or lsp.PositionEncodingKind.Utf16
         return lsp.PositionEncodingKind(agreed).value
 
+    def _texts(self) -> dict[Path, str]:
+        """What the editor holds, by resolved path."""
+        paths = {uri: to_fs_path(uri) for uri in self.workspace.text_documents if uri.startswith("file:")}
+        documents = self.workspace.text_documents
+        return {Path(path).resolve(): documents[uri].source for uri, path in paths.items() if path is not None}
+
     def forget(self, uri: str) -> None:
         """Drop the reading of a text that has changed, or that imports a changed file."""
         self._readings.pop(uri, None)
@@ -90,6 +97,20 @@ class SymServer(LanguageServer):
         """Return the text and the offset that a request refers to."""
         reading = self.reading(params.text_document.uri)
         return reading, reading.places.offset_at(params.position.line, params.position.character)
+
+    def publish_all(self) -> None:
+        """Read all open texts anew, since they may import what has changed, and send their diagnostics."""
+        for uri in list(self.workspace.text_documents):
+            self.forget(uri)
+            self.publish(uri)
+
+    def publish_importers(self, changed: str) -> None:
+        """Read the open texts anew that import one which has changed, and send their diagnostics."""
+        path = to_fs_path(changed) if changed.startswith("file:") else None
+        for uri in list(self.workspace.text_documents):
+            if path is not None and uri != changed and Path(path).resolve() in self.reading(uri).imported:
+                self.forget(uri)
+                self.publish(uri)
 
     def publish(self, uri: str) -> None:
         """Send the diagnostics of a text to the editor."""
@@ -129,8 +150,7 @@ class SymServer(LanguageServer):
         """Return a span as the protocol writes it."""
         places = reading.places
         if span.source != reading.source:
-            text = read_text(Path(span.source), span.source, Collector())
-            places = Places(text or "", reading.encoding)
+            places = Places(reading.read(Path(span.source)) or "", reading.encoding)
         return self.range(places.reach(span), places)
 
     def range(self, reach: tuple[int, int], places: Places) -> lsp.Range:
@@ -139,10 +159,11 @@ class SymServer(LanguageServer):
 
 
 def _import_of(place: Span, reading: Reading) -> Span:
-    """The `import` by which a file came in; for one that is imported by others, the first."""
-    imports = [entry.reach for entry in reading.file.inside if entry.head == "IMPORT"]
-    direct = [reach for reach in imports if Path(place.source).name in reading.text[slice(*reach)]]
-    reach = next(iter([*direct, *imports]), (0, 0))
+    """The path after the `import` by which a file came in, itself or by way of others."""
+    came = imported(Outline.of(reading.tokens), reading.path, reading.read)
+    file = Path(place.source).resolve()
+    token = next((token for token, target, _ in came if target.resolve() == file), None)
+    reach = (0, 0) if token is None else (token.start_pos or 0, token.end_pos or 0)
     return reading.places.span(reading.source, *reach)
 
 
@@ -189,18 +210,18 @@ async def _changed(ls: SymServer, params: lsp.DidChangeTextDocumentParams) -> No
     document = ls.workspace.text_documents.get(params.text_document.uri)
     if document is not None and document.version == params.text_document.version:
         ls.publish(params.text_document.uri)
+        ls.publish_importers(params.text_document.uri)
 
 
-def _saved(ls: SymServer, params: lsp.DidSaveTextDocumentParams) -> None:
-    """A saved file may be imported by the others that are open."""
-    for uri in list(ls.workspace.text_documents):
-        ls.forget(uri)
-        ls.publish(uri)
+def _saved(ls: SymServer, params: lsp.DidSaveTextDocumentParams | lsp.DidChangeWatchedFilesParams) -> None:
+    """A file that has changed on the disk may be imported by those that are open."""
+    ls.publish_all()
 
 
 def _closed(ls: SymServer, params: lsp.DidCloseTextDocumentParams) -> None:
     ls.forget(params.text_document.uri)
     ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(params.text_document.uri, []))
+    ls.publish_importers(params.text_document.uri)
 
 
 # ---------------------------------------------------------------- requests
@@ -295,6 +316,7 @@ _HANDLERS: dict[str, tuple[Callable[..., Any], Any]] = {
     lsp.TEXT_DOCUMENT_DID_CHANGE: (_changed, None),
     lsp.TEXT_DOCUMENT_DID_SAVE: (_saved, None),
     lsp.TEXT_DOCUMENT_DID_CLOSE: (_closed, None),
+    lsp.WORKSPACE_DID_CHANGE_WATCHED_FILES: (_saved, None),
     lsp.TEXT_DOCUMENT_COMPLETION: (_complete, lsp.CompletionOptions(trigger_characters=list(_TRIGGERS))),
     lsp.TEXT_DOCUMENT_HOVER: (_hover, None),
     lsp.TEXT_DOCUMENT_DEFINITION: (_define, None),

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise, takewhile
+from itertools import dropwhile, pairwise, takewhile
 from pathlib import Path
 
 import attrs
 from lark import Token
 
-from symdsl.diagnostics import Collector, Span
+from symdsl.diagnostics import Span
 from symdsl.editor.outline import Entry, Outline
 from symdsl.editor.places import Places
-from symdsl.language.imports import read_text
 from symdsl.language.parser import tokens
 
 GLOBAL = frozenset({"let", "block", "network"})
@@ -30,6 +29,7 @@ class Symbol:
         path: the file; nothing for the text itself.
         span: where the name is.
         whole: offsets of the statement or item that defines it, or that it holds in.
+        since: the offset from which it holds there: after a parameter's default, and after the values of a `repeat`.
         owner: the name of the network or block around it, or whose parameter it is.
         text: the definition as written: the first line where it has braces.
     """
@@ -39,34 +39,44 @@ class Symbol:
     path: Path | None
     span: Span
     whole: tuple[int, int]
+    since: int
     owner: str
     text: str
 
 
-def symbols(text: str, source: str, path: Path | None) -> list[Symbol]:
+def symbols(text: str, source: str, path: Path | None, read: Callable[[Path], str | None]) -> list[Symbol]:
     """Return the names that a text and its imports define.
 
     Args:
         text: the text.
         source: its name in spans.
         path: the file it is, or will be; without one it cannot import.
+        read: returns the text of a file, if it can be read.
     """
     outline = Outline.of(tokens(text))
+    found = [*_defined(outline, Places(text), source, None)]
+    for _, target, inner in imported(outline, path, read):
+        found += _defined(Outline.of(tokens(inner)), Places(inner), str(target), target)
+    return found
+
+
+def imported(
+    outline: Outline, path: Path | None, read: Callable[[Path], str | None]
+) -> Iterator[tuple[Token, Path, str]]:
+    """Yield every file that a text imports, itself or by way of others: its own import, the file and its text."""
     seen = set() if path is None else {path.resolve()}
-    return [*_defined(outline, Places(text), source, None), *_imported(outline, path, seen)]
-
-
-def _imported(outline: Outline, path: Path | None, seen: set[Path]) -> Iterator[Symbol]:
     for token in imports(outline):
-        target = imported_file(token, path)
-        if target is None or target.resolve() in seen:
-            continue
-        seen.add(target.resolve())
-        text = read_text(target, str(target), Collector())
-        if text is not None:
-            inner = Outline.of(tokens(text))
-            yield from _defined(inner, Places(text), str(target), target)
-            yield from _imported(inner, target, seen)
+        waiting = [(token, path)]
+        while waiting:
+            written, importing = waiting.pop(0)
+            target = imported_file(written, importing)
+            if target is None or target.resolve() in seen:
+                continue
+            seen.add(target.resolve())
+            text = read(target)
+            if text is not None:
+                yield token, target, text
+                waiting = [*((one, target) for one in imports(Outline.of(tokens(text)))), *waiting]
 
 
 def imports(outline: Outline) -> list[Token]:
@@ -76,11 +86,15 @@ def imports(outline: Outline) -> list[Token]:
 
 
 def imported_file(written: str, path: Path | None) -> Path | None:
-    """Return the file that an import refers to, if it may be imported."""
+    """Return the file or folder that an import refers to, if it may be imported."""
     if path is None or "\0" in written:
         return None
     target = path.parent / written.strip('"')
-    return target if target.resolve().is_relative_to(path.parent.resolve()) else None
+    try:
+        target.exists()  # raises where a name is too long, or a link leads back to itself
+        return target if target.resolve().is_relative_to(path.parent.resolve()) else None
+    except (OSError, RuntimeError):
+        return None
 
 
 def _defined(outline: Outline, places: Places, source: str, path: Path | None) -> Iterator[Symbol]:
@@ -95,9 +109,24 @@ def _defined(outline: Outline, places: Places, source: str, path: Path | None) -
                 path=path,
                 span=places.span(source, words[0].start_pos or 0, words[-1].end_pos or 0),
                 whole=entry.reach,
+                since=_since(what, words[-1], entry),
                 owner=str(owners[-1]) if owners else "",
                 text=places.text[before_braces[0].start_pos or 0 : before_braces[-1].end_pos or 0],
             )
+
+
+def _since(what: str, word: Token, entry: Entry) -> int:
+    start, end = entry.reach
+    if what == "value":
+        return next((token.start_pos or 0 for token in entry.tokens if token.type == "LBRACE"), end)
+    if what != "parameter":
+        return start
+    depth = 0
+    for token in dropwhile(lambda one: one is not word, entry.tokens):
+        if depth == 0 and token.type in ("COMMA", "RPAR", "LBRACE"):
+            return token.start_pos or 0
+        depth += {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}.get(token.type, 0)
+    return end
 
 
 _Words = tuple[str, Sequence[Token]]

@@ -246,8 +246,9 @@ class _Builder:
     def number(self, children: list[Any]) -> ast.Number | ast.Unread:
         (token,) = children
         span = token_span(token, self._source)
-        if len(token) > _MOST_DIGITS:
-            self._collector.report("E404", span, f"a number of {len(token)} digits is too long to read")
+        digits = sum(map(str.isdigit, token))
+        if digits > _MOST_DIGITS:
+            self._collector.report("E404", span, f"a number of {digits} digits is too long to read")
             return ast.Unread(span=span)
         value = int(token) if token.isdecimal() else float(token)
         if value > 2**63 - 1 and (isinstance(value, int) or value == float("inf")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -49,9 +50,19 @@ def decoded(content: bytes, source: str, collector: Collector) -> str | None:
     return _decoded(content, Path(source), span, collector)
 
 
-def inline(text: str, source: str, path: Path | None, collector: Collector) -> ast.Program | None:
-    """Parse a text and replace its imports by their statements; without a path it cannot import."""
-    inliner = _Inliner(collector)
+def inline(
+    text: str, source: str, path: Path | None, collector: Collector, unsaved: Mapping[Path, str] | None = None
+) -> ast.Program | None:
+    """Parse a text and replace its imports by their statements.
+
+    Args:
+        text: the text.
+        source: its name in diagnostics.
+        path: the file it is, or will be; without one it cannot import.
+        collector: receives every error.
+        unsaved: texts that stand for those of files, by resolved path.
+    """
+    inliner = _Inliner(collector, unsaved or {})
     return inliner.program(text, source, path, ())
 
 
@@ -69,6 +80,7 @@ class _Inliner:
 
     Attributes:
         collector: receives every error.
+        unsaved: texts that stand for those of files, by resolved path.
         done: files that were imported, which are not imported again.
         allowance: how many words may still be read.
         bytes: how many of them may still be.
@@ -77,6 +89,7 @@ class _Inliner:
     """
 
     collector: Collector
+    unsaved: Mapping[Path, str]
     done: set[Path] = attrs.field(factory=set)
     allowance: Allowance = attrs.field(factory=Allowance)
     bytes: int = LARGEST
@@ -108,7 +121,9 @@ class _Inliner:
             return unread
         if target.resolve() in self.done:
             return ()
-        text = _read(target, statement.path.span, self.collector, path.parent, self.bytes)
+        text = self.unsaved.get(target.resolve())
+        if text is None:
+            text = _read(target, statement.path.span, self.collector, path.parent, self.bytes)
         if text is None:
             return unread
         self.done.add(target.resolve())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cache
+from itertools import islice
 
 import attrs
 from lark import Lark, Token, Tree
@@ -13,7 +14,7 @@ from symdsl.diagnostics import Collector, shortened
 from symdsl.language import ast
 from symdsl.language.builder import build
 from symdsl.language.tables import stored
-from symdsl.language.words import Allowance, MalformedError, read_comments, read_words
+from symdsl.language.words import MOST_WORDS, Allowance, MalformedError, read_comments, read_words
 
 
 def parse_program(
@@ -45,8 +46,8 @@ def parse_expression(text: str, source: str, collector: Collector) -> ast.Expres
 
 
 def tokens(text: str) -> list[Token]:
-    """Return every token of a text without comments and blanks; invalid ones have the type `UNREADABLE`."""
-    return list(_grammar().lex(text))
+    """Return the tokens of a text, up to the limit, without comments and blanks; invalid ones are `UNREADABLE`."""
+    return list(islice(_grammar().lex(text), MOST_WORDS))
 
 
 def _parse(

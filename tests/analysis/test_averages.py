@@ -13,7 +13,7 @@ from symdsl.graph import build, chain, from_json, memory, multiply_adds, strict_
 from symdsl.graph.summary import summary_json
 from symdsl.language.formatter import format_text
 from symdsl.render.table import _totals
-from symdsl.spec import load, parse
+from symdsl.spec import check_text, load, parse
 
 GOOD = Path(__file__).parent.parent / "fixtures" / "good" / "averages.sym"
 NESTED = """average affine(rotation = 5, samples = 3) {
@@ -175,3 +175,22 @@ def test_an_average_whose_layers_are_all_removed_is_left_out_of_the_pruned_spec(
     assert [node.since for node in left.facts.network.nodes if isinstance(node, Join)] == ["a"]
     kept = parse(spec.pruned({"b": set(), "c": set()})).facts.network.nodes
     assert [node.ranges for node in kept if isinstance(node, Average)] == [(("rotation", 5.0),)]
+
+
+def test_a_lift_goes_after_an_average_which_needs_a_plain_map() -> None:
+    text = (
+        "data digits\nnetwork n {\n  input image(1, 8, 8)\n  average affine(rotation = 5) {\n    layer: CONV(3) -> 4\n"
+        "  }\n  layer: GCONV(3) -> 4\n  project max\n  flatten\n  layer h: FC -> classes\n}\n"
+    )
+    missing, project = check_text(text, "x", None)
+    assert missing.help == "add `lift p4` after the `average` on line 4, or drop this candidate"
+    assert project.help == "add `lift p4` after the `average`, or drop this line"
+    assert missing.fix is not None
+    lines = text.split("\n")
+    lines[missing.fix.span.line - 1] += missing.fix.content
+    assert check_text("\n".join(lines), "x", None) == ()
+
+
+def test_a_line_is_lifted_to_its_mirror_image() -> None:
+    text = "data digits |> unroll\nnetwork n {\n  input signal(1, 64)\n  layer: CONV(3) -> 4\n  project max\n}\n"
+    assert "add `lift mirror` after `input`, or drop this line" in [one.help for one in check_text(text, "x", None)]

@@ -53,6 +53,11 @@ def test_a_right_library_is_accepted(tmp_path: Path, text: str) -> None:
         ("let kernel = 3", "let kernel = kernel", ["E309 2"]),
         ("flatten", "lift p5", ["E305 13"]),
         ("flatten", "flatten // 2", ["W107 13"]),
+        ("-> m*width", "-> 16 // m stride 2 |> relu", ["W107 8"]),
+        ("-> m*width", "-> 16 //(width)|> relu", ["W107 8"]),
+        ("-> m*width", "-> 16 // 2 * m", ["W107 8"]),
+        ("-> m*width", "-> 16 // m, as in the paper", []),
+        ("-> m*width", "-> 16 // 2 of them", []),
         ("network pyramid(", "network pyramid(a) { input image(1, 1, 1) flatten }\nnetwork pyramid(", ["E308 6"]),
     ],
 )

@@ -177,3 +177,27 @@ def test_files_are_proposed_a_folder_at_a_time(folder: Path) -> None:
 
 def test_a_text_without_a_file_proposes_no_files() -> None:
     assert labels(f'import "{MARK}"') == []
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "expected"),
+    [
+        (SPEC.replace("epochs = 20", f"ep{MARK} = 20"), "epochs", "epochs"),
+        (SPEC.replace("adam(lr", f"adam(l{MARK}"), "lr", "lr"),
+        (SPEC.replace("epochs = 20", f"ep{MARK}"), "epochs", "epochs = "),
+    ],
+)
+def test_what_has_a_value_gets_no_second_equals_sign(text: str, label: str, expected: str) -> None:
+    assert next(item.insert for item in completed(text).items if item.label == label) == expected
+
+
+def test_a_path_is_replaced_to_its_end(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in ("lib.sym", "libb.sym"):
+        (tmp_path / name).touch()
+    text = f'import "li{MARK}bb.sym"\n'
+    found = completed(text, tmp_path / "main.sym")
+    assert text.replace(MARK, "")[slice(*found.reach)] == "libb.sym"
+    found = completed(f'import "su{MARK}b/x.sym"\n', tmp_path / "main.sym")
+    assert [item.label for item in found.items] == ["sub/"]
+    assert 'import "sub/x.sym"'[slice(*found.reach)] == "sub/"

@@ -83,3 +83,64 @@ def test_imports_in_a_circle_end(tmp_path: Path) -> None:
 
 def test_a_comment_leads_nowhere() -> None:
     assert led("// ", "let a = 1\n// a") == []
+
+
+WORDS = """\
+let size = 16
+let lr = 0.01
+let h = 1
+let digits = 2
+let epochs = 20
+data digits(size = size) |> standardize
+network digits {
+  input image(1, 16, 16)
+  flatten
+  layer h: FC -> classes
+}
+profile small {
+  epochs = 3
+}
+search {
+  epochs = epochs
+  optimizer = adam(lr = lr)
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ("data ", []),
+        ("data digits(", []),
+        ("size = s", ["<text>:1:5 size"]),
+        ("adam(", []),
+        ("adam(lr = ", ["<text>:2:5 lr"]),
+        ("layer ", ["<text>:10:9 h"]),
+        ("search {\n  ", []),
+        ("search {\n  epochs = ", ["<text>:5:5 epochs"]),
+        ("profile small {\n  ", ["<text>:5:5 epochs"]),
+    ],
+)
+def test_a_word_of_the_language_is_no_name_that_is_spelled_alike(before: str, expected: list[str]) -> None:
+    assert led(before, WORDS) == expected
+
+
+def test_a_name_in_a_default_or_among_values_is_the_one_outside() -> None:
+    text = "let w = 4\nlet m = [1, 2]\nblock b(w: whole = w, v = w) {\n  repeat m as m { layer: FC -> m*w }\n}\n"
+    assert led("whole = ", text) == ["<text>:1:5 w"]
+    assert led("v = ", text) == ["<text>:3:9 w"]
+    assert led("repeat ", text) == ["<text>:2:5 m"]
+    assert led("as ", text) == ["<text>:4:15 m"]
+    assert led("FC -> ", text) == ["<text>:4:15 m"]
+
+
+def test_a_key_of_a_profile_leads_to_the_parameter_of_the_network() -> None:
+    text = "network pyramid(width: whole) { flatten }\nnetwork small = pyramid(3)\nprofile p {\n  width = 2\n}\n"
+    assert led("profile p {\n  ", text) == ["<text>:1:17 width"]
+
+
+def test_imports_that_no_file_can_have_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "loop.sym").symlink_to("loop.sym")
+    for name in ("loop.sym", "a" * 400 + ".sym"):
+        assert led('import "', f'import "{name}"\nlet a = 1\n', tmp_path / "main.sym") == []
+        assert led("b = ", f'import "{name}"\nlet a = 1\nlet b = a\n', tmp_path / "main.sym") == ["main.sym:2:5 a"]

@@ -183,3 +183,15 @@ def test_everything_that_can_be_called_says_what_it_is_about() -> None:
     arguments = [one for signature in (*signatures().values(), SEARCH) for one in signature.parameters]
     assert [one.name for one in arguments if not one.about] == []
     assert set(BUILTINS).isdisjoint({*signatures(), *ACTIVATIONS})
+
+
+def test_a_word_of_the_language_is_explained_whatever_else_has_its_name() -> None:
+    text = "let relu = 1\n" + SPEC.replace("data digits(size = 16)", "data synthetic(size = 16)")
+    assert said("-> width |> ", text) == said("-> width |> ")
+    assert said("data ", SPEC.replace("network net", "network digits")) == said("data ")
+
+
+def test_every_part_of_a_selector_shows_its_layers() -> None:
+    text = SPEC.replace("l1.CONV ~", "l*.CONV ~")
+    assert said("prior {\n  ", text) == said("prior {\n  l", text)
+    assert said("prior {\n  ", text).startswith("- `l1`: 1x16x16 to 4x16x16")

@@ -81,3 +81,8 @@ def test_rules_and_settings_begin_on_lines_of_their_own() -> None:
 
 def test_a_type_of_a_parameter_begins_no_statement() -> None:
     assert outlined("network net(a: prior) {\n flatten\n}") == [("network", ["flatten"])]
+
+
+def test_items_nested_too_deep_to_read_are_not_opened() -> None:
+    text = "network n {\n" + "repeat x as y {\n" * 2000
+    assert len(list(Outline.of(tokens(text)).file.walk())) < 200

@@ -122,7 +122,7 @@ def test_imports_are_relative_to_the_file(client: Client, folder: Path, uri: str
     library.write_text(PYRAMID.replace("layer h1: FC", "layer h1: FCC"))
     client.tell("textDocument/didSave", {"textDocument": {"uri": uri}})
     (found,) = client.diagnostics(uri)
-    assert found["range"] == range_of(0, 0, 27)
+    assert found["range"] == range_of(0, 7, 27)
     assert found["message"].startswith(f"{library}:5:13: unknown kind `FCC`")
     assert found["relatedInformation"][0]["location"] == {"uri": library.as_uri(), "range": range_of(4, 12, 15)}
 
@@ -223,3 +223,33 @@ def test_without_pygls_it_says_what_to_install(tmp_path: Path) -> None:
         _, complaint = running.communicate(timeout=SECONDS)
     assert running.returncode == 3
     assert complaint == "error: the language server needs `lsprotocol`: run `pip install 'symdsl[lsp]'`\n"
+
+
+def test_an_imported_text_counts_as_it_is_in_the_editor(client: Client, folder: Path, uri: str) -> None:
+    library = folder / "unsaved.sym"
+    library.write_text("let q = 3\n")
+    text = f'import "unsaved.sym"\nlet r = q\n{SPEC}'.replace("width = 4", "width = r", 1)
+    assert client.open(uri, text) == []
+    assert client.open(library.as_uri(), "let q = 3\n") == []
+    client.change(library.as_uri(), 2, "// one\n// two\nlet q = 7\n")
+    assert client.diagnostics(uri) == []
+    (target,) = client.at("definition", uri, *spot(text, "let r = "))
+    assert target["range"] == range_of(2, 4, 5)
+    assert "is `7`" in client.at("hover", uri, *spot(text, "let "))["contents"]["value"]
+    client.tell("textDocument/didClose", {"textDocument": {"uri": library.as_uri()}})
+    assert client.diagnostics(uri) == []
+    assert "is `3`" in client.at("hover", uri, *spot(text, "let "))["contents"]["value"]
+    library.write_text("let p = 3\n")
+    client.tell("workspace/didChangeWatchedFiles", {"changes": [{"uri": library.as_uri(), "type": 2}]})
+    assert [one["code"] for one in client.diagnostics(uri)] == ["E301"]
+
+
+def test_an_error_stands_at_the_import_that_it_came_by(client: Client, folder: Path, uri: str) -> None:
+    for name, content in {"ab": "let p = 3", "b": "let q = zzz", "e": "let e = 1", "c": 'import "b.sym"'}.items():
+        (folder / f"{name}.sym").write_text(content + "\n")
+    for first, second in (("ab", "b"), ("e", "c")):
+        text = f'import "{first}.sym"\nimport "{second}.sym"\n{SPEC}'
+        (found,) = [one for one in client.open(uri, text) if one["code"] == "E301"]
+        assert found["range"]["start"] == {"line": 1, "character": 7}
+        client.tell("textDocument/didClose", {"textDocument": {"uri": uri}})
+        assert client.diagnostics(uri) == []

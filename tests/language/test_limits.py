@@ -61,8 +61,8 @@ def parsed(text: str) -> bool:
         (lambda count: "let a = " + "[" * count + "1" + "]" * count, DEEPEST - 2),
         (lambda count: "let a = " + "-" * count + "1", DEEPEST - 2),
         (lambda count: f"let {'a' * count} = 1", 200),
-        (lambda count: f'let a = "{"a" * count}"', 4094),
-        (lambda count: f"let a = 0.{'9' * count}", 38),
+        (lambda count: f'let a = "{"a" * count}"', 4096),
+        (lambda count: f"let a = 0.{'9' * count}", 39),
     ],
     ids=["words", "comments", "brackets", "signs", "name", "text", "number"],
 )

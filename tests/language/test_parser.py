@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import programs
 from symdsl.diagnostics import Collector, SpecError
 from symdsl.language import ast
-from symdsl.language.parser import parse_expression, parse_program
+from symdsl.language.parser import parse_expression, parse_program, tokens
 from symdsl.language.printer import print_program
 from symdsl.resources import read_shipped
 from symdsl.spec import parse
@@ -270,3 +270,8 @@ def check(text: str) -> None:
         return
     assert any(one.severity == "error" for one in found)
     assert all(one.span.line >= 1 and one.span.column >= 1 for one in found)
+
+
+def test_a_byte_order_mark_is_no_word() -> None:
+    assert tokens("\ufefflet a = 1") == tokens("let a = 1")
+    assert tokens("let a = \ufeff1")[-2].type == "UNREADABLE"
