@@ -92,7 +92,7 @@ class Audit:
 def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
     """Return the elements of a group on images of that size, the identity first.
 
-    `translations` are sixteen: those by quarters of a side, around the edges.
+    `translations` are sixteen, those by quarters of a side, around the edges; on a line the four along it.
 
     Raises:
         ValueError: there is no such group, or it does not map images of that size to themselves.
@@ -102,7 +102,7 @@ def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
     if reason := misfit(group, height, width):
         raise ValueError(reason)
     if group == "translations":
-        return tuple(_shift(row, column, height, width) for row in range(4) for column in range(4))
+        return tuple(_shift(row, column, height, width) for row in range(4 if height > 1 else 1) for column in range(4))
     turns = rotations_of(group)
     if turns and 4 % turns:
         return tuple(_rotation(360 * number / turns) for number in range(turns))

@@ -144,13 +144,13 @@ def misfit(orbit: str, height: int, width: int) -> str:
     """Return why an orbit does not map images of a size to themselves, or the empty text if it does.
 
     Args:
-        orbit: `p4`, `p4m`, `translations` (by quarters of a side), or `rotations(n)`.
+        orbit: `p4`, `p4m`, `translations` (by quarters of a side, of a line along it), or `rotations(n)`.
         height: rows.
         width: columns.
     """
     size = f"{height}x{width}"
     if orbit == "translations":
-        fits = height % 4 == width % 4 == 0
+        fits = width % 4 == 0 and (height % 4 == 0 or height == 1)
         return (
             "" if fits else f"`translations` move by quarters of a side, but 4 does not divide those of {size} images"
         )

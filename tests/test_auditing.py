@@ -278,3 +278,7 @@ def test_a_group_that_there_is_not_is_a_wrong_command_line(tmp_path, group) -> N
     done = called(tmp_path / "nothing", "--group", group)
     assert done.exit_code == 2
     assert f"`{group}` must be p4, p4m, translations or" in " ".join(done.stderr.split())
+
+
+def test_a_line_is_moved_along_itself() -> None:
+    assert [one.name for one in elements_of("translations", 1, 64)] == ["(0, 0)", "(0, 16)", "(0, 32)", "(0, 48)"]

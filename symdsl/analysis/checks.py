@@ -177,7 +177,8 @@ def check_invariance(search: Search, data: Data, spans: Mapping[str, Span], coll
     """Report a regulariser whose orbit does not map the images to themselves."""
     reason = misfit(search.invariance.group, data.height, data.width) if search.invariance is not None else ""
     if reason:
-        help = "change the size of the images with `pad` or `crop`, or drop `invariance`"
+        change = "use `translations`" if data.height == 1 else "change the size of the images with `pad` or `crop`"
+        help = f"{change}, or drop `invariance`"
         notes = [(data.source.span, f"delivers {data.channels}x{data.height}x{data.width} after all transforms")]
         collector.report("E602", spans["invariance"], reason, help=help, notes=notes)
 

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal, NoReturn
+from typing import IO, Any, Literal, NoReturn, TypeVar
 
 import attrs
 import numpy as np
@@ -23,6 +23,8 @@ from symdsl.data.checks import check_finite
 from symdsl.data.memory import MEMORY, Room
 from symdsl.data.records import Dataset, Examples, Watch, unwatched
 from symdsl.diagnostics import RunError, listing
+
+T = TypeVar("T")
 
 _PIECE = 1 << 22
 """Numbers of images that are read at a time."""
@@ -51,6 +53,9 @@ def read_arrays(path: Path, task: Task, room: Room = MEMORY, watch: Watch = unwa
         missing = next((name for name in NAMES if f"{name}.npy" not in archive.namelist()), None)
         if missing is not None:
             raise RunError(f"{path}: `{missing}` is missing: the file must hold {listing(NAMES)}")
+        bytes_held = {_whole(archive, path, f"x_{part}", _holds_bytes) for part in ("train", "test")}
+        if len(bytes_held) > 1:
+            raise RunError(f"{path}: `x_train` and `x_test` must both hold uint8, which is divided by 255, or floats")
         train, test = (
             Examples(
                 _whole(
@@ -144,7 +149,7 @@ class _Array:
         return np.frombuffer(content, self.dtype, count) if count else np.empty(0, self.dtype)
 
 
-def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Array], Tensor]) -> Tensor:
+def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Array], T]) -> T:
     """Return what `read` makes of an array."""
     title = f"{path}: `{name}`"
     try:
@@ -155,6 +160,10 @@ def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Arr
     except _UNREADABLE as error:
         raise RunError(f"{title} cannot be read: it is damaged or holds Python objects") from error
     raise RunError(f"{title} cannot be read: it is damaged or holds Python objects")
+
+
+def _holds_bytes(array: _Array) -> bool:
+    return array.dtype == np.uint8
 
 
 def _images(array: _Array, room: Room, tell: Callable[[int, int], None]) -> Tensor:
@@ -190,7 +199,7 @@ def _targets(array: _Array) -> Tensor:
         array.refuse(f"holds {array.dtype}, expected floats: regression targets are real numbers")
     if len(array.shape) not in (1, 2):
         array.refuse(f"has {len(array.shape)} axes, expected [n] or [n, targets]")
-    return _float32(array.whole()).reshape(array.shape[0], *(array.shape[1:] or (1,)))
+    return torch.from_numpy(array.whole().astype(np.float64)).reshape(array.shape[0], *(array.shape[1:] or (1,)))
 
 
 _READERS = {"classification": _labels, "regression": _targets}

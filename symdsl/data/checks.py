@@ -65,13 +65,17 @@ def check_task(dataset: Dataset, origin: str, expected: str) -> None:
 
 
 def check_targets(dataset: Dataset, origin: str) -> None:
-    """Raise an error if the targets of a regression are all the same after all transforms.
+    """Raise an error if the targets of a regression are all the same, or not finite, after all transforms.
 
     Raises:
         RunError: they are.
     """
+    if dataset.task != "regression":
+        return
     y = dataset.train.y
-    if dataset.task == "regression" and bool((y == y[0]).all()):
+    if not all(bool(part.y.isfinite().all()) for part in (dataset.train, dataset.test)):
+        raise RunError(f"{origin}: targets are too large for float32: `standardize(targets)` scales them")
+    if bool((y == y[0]).all()):
         raise RunError(f"{origin}: all targets of `y_train` are the same: there is nothing to learn")
 
 

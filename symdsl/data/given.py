@@ -10,11 +10,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 from torch.utils.data import Dataset as TorchDataset
 
-from symdsl.data.records import Dataset, Examples
+from symdsl.data.records import Dataset, Examples, as_tensor
 
 _BATCH = 512
 
 
+@torch.inference_mode(False)
 def from_tensors(x_train: Any, y_train: Any, x_test: Any, y_test: Any) -> Dataset:
     """Return a dataset made of tensors or arrays, for a spec with `data given(...)`.
 
@@ -31,6 +32,8 @@ def from_tensors(x_train: Any, y_train: Any, x_test: Any, y_test: Any) -> Datase
     """
     train = Examples(_images(x_train, "x_train"), _targets(y_train, "y_train"))
     test = Examples(_images(x_test, "x_test"), _targets(y_test, "y_test"))
+    if (_tensor(x_train, "x_train").dtype == torch.uint8) != (_tensor(x_test, "x_test").dtype == torch.uint8):
+        raise TypeError("`x_train` and `x_test` must be both uint8, which is divided by 255, or both floats")
     if train.y.dtype != test.y.dtype:
         raise TypeError(
             f"`y_train` (={train.y.dtype}) and `y_test` (={test.y.dtype}) must be both labels or both floats"
@@ -70,7 +73,7 @@ def _collected(dataset: TorchDataset[Any], name: str) -> tuple[Tensor, Tensor]:
 
 def _tensor(values: Any, name: str) -> Tensor:
     try:
-        return torch.as_tensor(values)
+        return as_tensor(values)
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"`{name}` must be a tensor or an array of numbers: {error}") from error
 
@@ -92,5 +95,5 @@ def _targets(values: Any, name: str) -> Tensor:
     if y.ndim not in ((1, 2) if y.is_floating_point() else (1,)):
         raise ValueError(f"`{name}` (of shape {list(y.shape)}) must be [n], or of floats [n, targets]")
     if y.is_floating_point():
-        return y.float() if y.ndim == 2 else y.float()[:, None]
+        return y.double() if y.ndim == 2 else y.double()[:, None]  # float32 only after `standardize(targets)`
     return y.long()

@@ -20,7 +20,7 @@ from symdsl.data.arrays import read_images
 from symdsl.data.images import pixels
 from symdsl.data.loading import streamed
 from symdsl.data.preprocessing import Preprocessing
-from symdsl.data.records import Dataset, Examples, Streams
+from symdsl.data.records import Dataset, Examples, Streams, as_tensor
 from symdsl.data.transforms import TRANSFORMS, order_of
 from symdsl.diagnostics import RunError
 
@@ -106,7 +106,7 @@ class Preparation:
         Raises:
             RunError: they are of another shape or type than that, or come out in another than the network reads.
         """
-        x = torch.as_tensor(x)
+        x = as_tensor(x)
         x = x.unsqueeze(1) if x.ndim == 3 else x
         if x.dtype != torch.uint8 and not x.is_floating_point():
             raise RunError(f"it holds {str(x.dtype).removeprefix('torch.')}, expected floats or uint8")

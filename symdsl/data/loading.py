@@ -56,7 +56,7 @@ def load(
     else:
         data, seed = source.facts.data, source.facts.search.seed if seed is None else seed
     ((_, dataset),) = deque(stages(data, seed, preprocessing, watch, given), maxlen=1)
-    return dataset
+    return _with_float32_targets(dataset)
 
 
 def stages(
@@ -87,8 +87,16 @@ def stages(
         watch(written(step), 0, 0)
         dataset = TRANSFORMS[step.name](dataset, step, streams)
         yield step, dataset
-    check_targets(dataset, origin)
+    check_targets(_with_float32_targets(dataset), origin)
     check_shape(dataset, origin, (data.channels, data.height, data.width))
+
+
+def _with_float32_targets(dataset: Dataset) -> Dataset:
+    """The dataset with the targets of a regression as networks learn them; before, offsets may be large."""
+    if dataset.task != "regression":
+        return dataset
+    train, test = (evolve(part, y=part.y.float()) for part in (dataset.train, dataset.test))
+    return evolve(dataset, train=train, test=test)
 
 
 def streamed(steps: Iterable[Step], seed: int) -> Iterator[tuple[Step, Streams]]:

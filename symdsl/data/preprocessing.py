@@ -30,9 +30,13 @@ class Statistics:
     std: tuple[float, ...] = attrs.field(converter=_numbers)
 
     def standardized(self, values: Tensor) -> Tensor:
-        """Return values `[example, channel, ...]` minus the mean, divided by the deviation, in float32."""
-        mean, std = (self._column(one, values).float() for one in (self.mean, self.std))
-        return (values.float() - mean) / std
+        """Return values `[example, channel, ...]` minus the mean, divided by the deviation, float32.
+
+        That is computed in float64 where the values are.
+        """
+        kind = torch.promote_types(values.dtype, torch.float32)
+        mean, std = (self._column(one, values).to(kind) for one in (self.mean, self.std))
+        return ((values.to(kind) - mean) / std).float()
 
     def restored(self, values: Tensor) -> Tensor:
         """Undo `standardized`, in float64."""

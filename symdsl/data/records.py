@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
+from typing import Any
 
 import attrs
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
 from symdsl.catalog.data import Task
 from symdsl.data.memory import MEMORY, Room, chunk_of
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
+
+
+def as_tensor(values: Any) -> Tensor:
+    """Return a tensor of numbers in any form: also of arrays that are flipped, big-endian or read-only.
+
+    Raises:
+        TypeError, ValueError, RuntimeError: they are no numbers.
+    """
+    if isinstance(values, np.ndarray):
+        values = np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
+    found = torch.as_tensor(values)
+    return found.clone() if found.is_inference() else found
+
 
 Watch = Callable[[str, int, int], None]
 """Called with what is being done to the data, the number of examples done, and their total, 0 if unknown."""

@@ -85,7 +85,7 @@ def _stretches(train: Examples, test: Examples, names: Sequence[str]) -> tuple[T
     values = train.y[:, 0].double().sort().values
     parts = values.tensor_split(min(_REGRESSION_ROWS, len(values)))
     bounds = torch.stack([part[0] for part in parts[1:]]) if len(parts) > 1 else values[:0]
-    first, second = (torch.bucketize(part.y[:, 0].double(), bounds, right=True) for part in (train, test))
+    first, second = (torch.bucketize(part.y[:, 0].double().contiguous(), bounds, right=True) for part in (train, test))
     titles = [f"{float(part[0]):.3g} to {float(part[-1]):.3g}" for part in parts]
     return first, second, titles
 

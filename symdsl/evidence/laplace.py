@@ -210,6 +210,8 @@ def fit(
         raise TypeError(f"`batch` (={batch!r}) must be a whole number")
     if batch < 1:
         raise ValueError(f"`batch` (={batch}) must be at least 1")
+    if examples.x.is_floating_point():
+        examples = attrs.evolve(examples, x=examples.x.to(net.dtype))
     y = _targets(net, examples)
     source = parse_fisher(fisher) if isinstance(fisher, str) else fisher
     drawn = torch.Generator(net.device).manual_seed(seed)
@@ -220,6 +222,8 @@ def fit(
 def _targets(net: Network, examples: Examples) -> Tensor:
     """The targets of examples that a network can learn from: labels `[N]`, int64, or numbers `[N, output]`."""
     x, y = examples.x, examples.y
+    if not x.is_floating_point():
+        raise TypeError(f"`examples.x` (={x.dtype}) must hold floats, as the network reads them")
     if len(x) != len(y):
         raise ValueError(f"`examples` has {len(x)} inputs, but {len(y)} targets")
     if y.is_complex() or y.dtype == torch.bool:

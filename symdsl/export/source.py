@@ -148,8 +148,9 @@ def _restored(prepare: Preparation, noise_std: list[float]) -> str:
     lines += ["", "", "def restore(outputs: Tensor) -> Tensor:", '    """Means of the targets in their own units."""']
     if targets is None:
         return "\n".join([*lines, "    return outputs"])
-    lines += [f"    mean, std = torch.tensor({list(targets.mean)!r}), torch.tensor({list(targets.std)!r})"]
-    return "\n".join([*lines, "    return outputs * std.to(outputs) + mean.to(outputs)"])
+    for name, values in {"mean": targets.mean, "std": targets.std}.items():
+        lines += [f"    {name} = torch.tensor({list(values)!r}, dtype=torch.float64, device=outputs.device)"]
+    return "\n".join([*lines, "    return outputs.double() * std + mean"])
 
 
 def _standardize(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
@@ -177,6 +178,8 @@ def _pad(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
 
 def _crop(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
     size = arguments["size"]
+    yield f"if min(x.shape[2:]) < {size}:"
+    yield f'    raise ValueError(f"images of {{x.shape[2]}}x{{x.shape[3]}} are too small for a crop to {size}x{size}")'
     yield f"top, left = (x.shape[2] - {size}) // 2, (x.shape[3] - {size}) // 2"
     yield f"x = x[:, :, top : top + {size}, left : left + {size}]"
 

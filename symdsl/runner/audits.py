@@ -16,6 +16,7 @@ from symdsl.nn import Network, outputs_of
 from symdsl.render.audit import audit_svg
 from symdsl.runner.device import resolve_device
 from symdsl.runner.loading import load_run
+from symdsl.runner.start import settle
 from symdsl.runs import RunFolder
 from symdsl.spec import load
 
@@ -56,8 +57,10 @@ def audit_spec_or_run(path: Path, group: str, device: str = "auto") -> Audited:
 
 
 def _of_spec(path: Path, device: str) -> tuple[Network, Examples]:
-    target, spec = resolve_device(device), load(path)
-    return lowering.compile(spec).to(target), data_room.load(spec).test
+    spec = load(path)
+    net, dataset = lowering.compile(spec).to(resolve_device(device)), data_room.load(spec)
+    settle(net, dataset.train.x, spec.facts.search.seed)
+    return net, dataset.test
 
 
 def _of_run(path: Path, device: str) -> tuple[Network, Examples]:

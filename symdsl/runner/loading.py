@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from symdsl.data.inputs import Preparation
+from symdsl.data.records import as_tensor
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
 from symdsl.nn import Network, evaluation_mode, outputs_of
@@ -76,7 +77,7 @@ class Run:
         Raises:
             RunError: `x` is not of the network's shape or not finite, or the posterior's file is missing or damaged.
         """
-        x = torch.as_tensor(x, dtype=self.network.dtype)
+        x = as_tensor(x).to(self.network.dtype)
         wanted = (self.model.data.channels, self.model.data.height, self.model.data.width)
         if x.ndim != 4 or tuple(x.shape[1:]) != wanted:
             raise RunError(f"`x` is of shape {tuple(x.shape)}, expected (n, {', '.join(map(str, wanted))})")
@@ -135,4 +136,4 @@ def load_run(path: str | Path, device: str = "auto") -> Run:
     folder.refuse_damaged(WEIGHTS)
     model = read_model(folder.path / WEIGHTS)
     model.network.to(resolve_device(device))
-    return Run(folder.path, model, result, Preparation(model.data, model.preprocessing, result["seed"]))
+    return Run(folder.path.resolve(), model, result, Preparation(model.data, model.preprocessing, result["seed"]))

@@ -23,7 +23,7 @@ from symdsl import lowering, ranks, render, runs
 from symdsl.data import Dataset
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import to_json
-from symdsl.nn import outputs_of
+from symdsl.nn import derivatives_on, outputs_of
 from symdsl.predictive import Posterior, fit_last_layer, posterior_bytes
 from symdsl.progress import Callbacks
 from symdsl.runner.advice import diagnosis
@@ -33,9 +33,9 @@ from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import Evidence, describe_run
 from symdsl.runner.result import Result
 from symdsl.runner.resuming import Weights, losses, spec_to_resume
-from symdsl.runner.start import SETTLING_EXAMPLES, StartKind, begin, settle, starts, stated_start
+from symdsl.runner.start import StartKind, begin, settle, starts, stated_start
 from symdsl.runner.structure import Structure
-from symdsl.runner.training import EpochMetrics, Trainer, stream
+from symdsl.runner.training import EpochMetrics, Trainer
 from symdsl.runner.trial import BEST_EVIDENCE, LEAST_GAIN, is_behind, late_evidence, trial_epochs
 from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
@@ -62,6 +62,7 @@ _GUESSING = 0.02
 """Share of the deviance explained below which a network has learned next to nothing."""
 
 
+@derivatives_on()
 def search(
     spec: Spec | None = None,
     device: str = "auto",
@@ -93,7 +94,7 @@ def search(
 
     Raises:
         ValueError: if there is neither a spec nor a run to resume, arguments exclude each other, or the device is
-            unknown.
+            unknown, or torch's default dtype is not float32.
         SpecError: if the spec in the folder to resume is wrong.
         TypeError: if spec or data are of another type, or a callback has none of those methods.
         RunError: if data, device or folder cannot be used; the message says what to do.
@@ -101,6 +102,8 @@ def search(
         KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
     check_arguments(spec, data, objective)
+    if torch.get_default_dtype() != torch.float32:
+        raise ValueError(f"torch's default dtype (={torch.get_default_dtype()}) must be float32, in which runs compute")
     if resume is not None and (out is not None or weights_from is not None):
         raise ValueError("`resume` continues a run unchanged: leave `out` and `weights_from` out")
     if spec is None and (resume is None or seed is not None):
@@ -243,8 +246,7 @@ class _Run:
         """Put the search at its first step, from one kind of start, or from the priors as stated."""
         self.start, seed = kind, self.spec.facts.search.seed
         net = lowering.compile(self.spec, seed).to(self.device)
-        some = torch.randperm(len(self.dataset.train), generator=stream("cpu", seed, "settling"))[:SETTLING_EXAMPLES]
-        settle(net, self.dataset.train.x[some], stream("cpu", seed, "orders"))
+        settle(net, self.dataset.train.x, seed)
         start = stated_start(net, self.spec.facts) if kind is None else begin(net, self.spec.facts, kind)
         compared = trial_epochs(self.spec.facts.search) if self._untried else 0
         if self._weights is not None:

@@ -13,7 +13,7 @@ import attrs
 
 from symdsl import render, runs
 from symdsl.catalog.searches import LARGEST_SEED
-from symdsl.data import Dataset
+from symdsl.data import Dataset, fingerprint
 from symdsl.data.checks import check_handed_over
 from symdsl.diagnostics import RunError
 from symdsl.progress import Observers
@@ -93,7 +93,7 @@ def search_seeds(
     usual = () if resume else range(spec.facts.search.seed, spec.facts.search.seed + USUAL_SEEDS)
     numbers = usual if seeds is None else numbered(seeds, spec.facts.search.seed)
     maximised = objective_of(spec, objective)
-    with _opened(spec, tuple(numbers), out, resume, maximised) as folder, watch or Observers() as watcher:
+    with _opened(spec, tuple(numbers), out, resume, maximised, data) as folder, watch or Observers() as watcher:
         watcher.on_start(folder.path)
         finished = folder.finished()
         tasks = [_task(folder, one, spec, device, maximised) for one in folder.runs if one not in finished]
@@ -143,14 +143,20 @@ def numbered(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
 
 
 def _opened(
-    spec: Spec, numbers: tuple[int, ...], out: str | Path | None, resume: str | Path | None, objective: Objective
+    spec: Spec,
+    numbers: tuple[int, ...],
+    out: str | Path | None,
+    resume: str | Path | None,
+    objective: Objective,
+    data: Dataset | None,
 ) -> SeedsFolder:
+    given = None if data is None else fingerprint(data)
     if resume is not None:
-        return SeedsFolder.resume(Path(resume), spec.text(), objective, numbers)
+        return SeedsFolder.resume(Path(resume), spec.text(), objective, numbers, given)
     digest = checksum(f"{objective}\n{numbers}\n{spec.text()}".encode())
     default = runs.default_folder(spec.name, datetime.now(UTC), digest)
     path = runs.unused(default.with_name(f"{default.name}-seeds")) if out is None else Path(out)
-    return SeedsFolder.create(path, spec.name, spec.text(), objective, numbers)
+    return SeedsFolder.create(path, spec.name, spec.text(), objective, numbers, given)
 
 
 def _own_spec(resume: str | Path | None) -> Spec:

@@ -14,6 +14,7 @@ from symdsl import ranks
 from symdsl.analysis.facts import Candidate, Facts, Layer, Prior
 from symdsl.analysis.symmetry import breaks
 from symdsl.nn import Network, Path, evaluation_mode, read_by
+from symdsl.runner.training import stream
 
 StartKind = Literal["relaxed", "symmetric"]
 
@@ -119,7 +120,7 @@ def _silence(net: Network, place: str) -> tuple[set[str], dict[str, float]]:
 
 
 @torch.no_grad()
-def settle(net: Network, x: Tensor, generator: torch.Generator) -> None:
+def settle(net: Network, x: Tensor, seed: int) -> None:
     """Rescale correlated initial weights to the correlations in what they read.
 
     A sum of basis functions adds up neighbouring pixels, which in a photograph are alike. Its initial scale is for
@@ -128,9 +129,11 @@ def settle(net: Network, x: Tensor, generator: torch.Generator) -> None:
 
     Args:
         net: the network with its initial weights.
-        x: training images, `[example, channel, row, column]`.
-        generator: of what is drawn, on the CPU.
+        x: training images, `[example, channel, row, column]`, of which `SETTLING_EXAMPLES` are drawn.
+        seed: of what is drawn.
     """
+    x = x[torch.randperm(len(x), generator=stream("cpu", seed, "settling"))[:SETTLING_EXAMPLES]].to(net.device)
+    generator = stream("cpu", seed, "orders")
     with evaluation_mode(net):
         for _, layer in net.layers():
             paths = [path for _, path in layer.active() if path.correlated and path.linear_in]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import torch
@@ -19,7 +19,9 @@ from symdsl.diagnostics import NumericalError
 from symdsl.evidence.laplace import SMALLEST_NOISE
 from symdsl.evidence.loss import LIKELIHOODS, Likelihood
 from symdsl.nn import Network
-from symdsl.runner.start import Start
+
+if TYPE_CHECKING:
+    from symdsl.runner.start import Start
 
 SCHEDULES = {
     "cosine": lambda progress: 0.5 * (1 + math.cos(math.pi * progress)),
@@ -208,15 +210,25 @@ class Trainer:
     def _backward(self, own: Examples, examples: int) -> Tensor:
         """Set the gradients of these examples; return their loss and number of right answers, `[2]`."""
         outputs, loss = self.loss_of(own)
-        minimised = loss / self.noise
+        minimised = loss / self.noise / examples
         if self.search.invariance is not None:
-            penalty = invariance_penalty(self.net, own.x, outputs, self._orbit)
-            minimised = minimised + self.search.invariance.weight * penalty
-        minimised = minimised / examples
+            self._add_penalty(own, outputs, examples)
         if minimised.requires_grad:
             minimised.backward()
         right = torch.zeros_like(loss) if self.likelihood.has_noise else (outputs.argmax(1) == own.y).sum()
         return torch.stack((loss.detach(), right.to(loss.dtype)))
+
+    def _add_penalty(self, own: Examples, outputs: Tensor, examples: int) -> None:
+        """Add the regulariser's gradient to those of the weights; ranges go up the evidence alone."""
+        assert self.search.invariance is not None, "it is asked for"
+        penalty = self.search.invariance.weight / examples * invariance_penalty(self.net, own.x, outputs, self._orbit)
+        weights = [one for one in self.net.parameters() if one.requires_grad]
+        if not weights:
+            return
+        found = torch.autograd.grad(penalty, weights, retain_graph=True, allow_unused=True)
+        for weight, gradient in zip(weights, found, strict=True):
+            if gradient is not None:
+                weight.grad = gradient if weight.grad is None else weight.grad + gradient
 
     def _loss(self, batch: Examples) -> tuple[Tensor, Tensor]:
         outputs = self.net(batch.x)

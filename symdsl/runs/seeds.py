@@ -56,7 +56,9 @@ class SeedsFolder(SeveralFolder[Seed]):
         self._head = dict(head)
 
     @classmethod
-    def create(cls, path: Path, spec: str, text: str, objective: str, seeds: Sequence[int]) -> Self:
+    def create(
+        cls, path: Path, spec: str, text: str, objective: str, seeds: Sequence[int], given: str | None = None
+    ) -> Self:
         """Make and lock the folder of a new search with several seeds.
 
         Args:
@@ -65,23 +67,25 @@ class SeedsFolder(SeveralFolder[Seed]):
             text: the spec as run, but for the seed.
             objective: `laplace`, `elbo` or `map`.
             seeds: the numbers.
+            given: the fingerprint of data that were handed over.
 
         Raises:
             RunError: it cannot be written, is not empty or in use.
         """
         lock = cls.made(path)
         head = {"spec": spec, "objective": objective, "sha256": {SPEC: checksum(text.encode())}}
+        head |= {} if given is None else {"given": given}
         folder = cls(path, head, [Seed(seed) for seed in seeds], lock)
         write_atomic(path / SPEC, text.encode())
         folder.write()
         return folder
 
     @classmethod
-    def resume(cls, path: Path, text: str, objective: str, seeds: Sequence[int]) -> Self:
+    def resume(cls, path: Path, text: str, objective: str, seeds: Sequence[int], given: str | None = None) -> Self:
         """Lock the folder of a search that continues, possibly with more seeds.
 
         Raises:
-            RunError: it is no such folder, in use, or of another spec or objective.
+            RunError: it is no such folder, in use, or of another spec or objective, or other data were handed over.
         """
         folder = cls.view(path)
         if folder.read_spec() != text:
@@ -91,6 +95,8 @@ class SeedsFolder(SeveralFolder[Seed]):
         if folder._head["objective"] != objective:
             command = "map" if folder._head["objective"] == "map" else "search"
             raise RunError(f"{path}: was started with `symdsl {command}`; resume it with that")
+        if folder._head.get("given", given) != given:
+            raise RunError(f"{path}: was started with other data; hand over the same")
         known = {one.seed for one in folder.runs}
         more = [Seed(seed) for seed in seeds if seed not in known]
         return cls(path, folder._head, [*folder.runs, *more], locked(path)).take_up()
@@ -104,6 +110,7 @@ class SeedsFolder(SeveralFolder[Seed]):
         """
         with cls.reading(path) as content:
             head = {key: content[key] for key in ("spec", "objective")} | {"sha256": content.get("sha256", {})}
+            head |= {"given": content["given"]} if "given" in content else {}
             seeds = [Seed(one["seed"], one["status"], one["reason"]) for one in content["seeds"]]
         return cls(path, head, seeds, lock=None)
 

@@ -75,7 +75,7 @@ def test_floats_are_targets() -> None:
     data = from_tensors(images(4, 3, 3).double(), torch.rand(4).double(), images(2, 3, 3), torch.rand(2, 1))
     assert data.task == "regression"
     assert data.train.y.shape == (4, 1)
-    assert data.train.x.dtype == data.train.y.dtype == torch.float32
+    assert (data.train.x.dtype, data.train.y.dtype) == (torch.float32, torch.float64)
 
 
 def test_datasets_of_torch_are_read_whole() -> None:
@@ -197,3 +197,60 @@ def test_a_search_says_what_spec_and_data_must_be(tmp_path: Path) -> None:
         symdsl.search("mine.sym", out=tmp_path / "run")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"`data` \(of type tuple\) must be made by `symdsl.data.from_tensors`"):
         symdsl.search(spec(), out=tmp_path / "run", data=(1, 2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("offset", [0.0, 1.7e9])
+def test_an_offset_of_targets_costs_no_digits(offset: float) -> None:
+    x, y = images(40, 4, 4), torch.linspace(0, 1, 40).double() + offset
+    spec = parse(
+        "data given(1, 4, 1, task = regression) |> standardize(targets)\n"
+        "network n {\n  input image(1, 4, 4)\n  flatten\n  layer h1: FC -> classes\n}\n"
+    )
+    found = load(spec, given=from_tensors(x, y, x, y)).train.y
+    assert found.dtype == torch.float32
+    assert torch.allclose(found, ((y - y.mean()) / y.std(correction=0)).float()[:, None], atol=1e-5)
+
+
+def test_targets_beyond_float32_are_refused() -> None:
+    x, spec = (
+        images(4, 4, 4),
+        "data given(1, 4, 1, task = regression)\nnetwork n {\n  input image(1, 4, 4)\n  flatten\n",
+    )
+    given = from_tensors(x, torch.arange(4.0).double() * 1e300, x, torch.arange(4.0))
+    with pytest.raises(RunError, match=r"too large for float32: `standardize\(targets\)` scales them"):
+        load(parse(spec + "  layer h1: FC -> classes\n}\n"), given=given)
+
+
+def test_bytes_beside_floats_are_refused() -> None:
+    with pytest.raises(TypeError, match="must be both uint8, which is divided by 255, or both floats"):
+        from_tensors(np.zeros((2, 3, 3), np.uint8), [0, 1], np.zeros((1, 3, 3)), [1])
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_in_any_order_of_bytes_and_axes_are_taken() -> None:
+    x = np.random.default_rng(0).random((6, 4, 4)).astype(np.float32)
+    fixed = x.copy()
+    fixed.flags.writeable = False
+    for form in (x[:, ::-1], x.astype(">f4"), fixed):
+        assert np.array_equal(from_tensors(form, [0, 1] * 3, x, [0, 1] * 3).train.x[:, 0].numpy(), form)
+
+
+@pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
+def test_a_search_learns_where_the_caller_has_turned_derivatives_off(off: Any, tmp_path: Path) -> None:
+    x, y = images(24, 4, 4), torch.arange(24) % 2
+    spec = parse(SPEC.format(given="1, 4, 2", width=4))
+    expected = symdsl.search(spec, device="cpu", out=tmp_path / "on", data=from_tensors(x, y, x, y))
+    with off():
+        given = from_tensors(x, y, x, y)
+        found = symdsl.search(spec, device="cpu", out=tmp_path / "off", data=given)
+    assert found["train"] == expected["train"]
+
+
+def test_a_search_says_that_it_computes_in_float32(tmp_path: Path) -> None:
+    spec = parse("data digits\nnetwork n {\n  input image(1, 8, 8)\n  flatten\n  layer h1: FC -> classes\n}\n")
+    torch.set_default_dtype(torch.float64)
+    try:
+        with pytest.raises(ValueError, match=r"default dtype .* must be float32"):
+            symdsl.search(spec, device="cpu", out=tmp_path / "run")
+    finally:
+        torch.set_default_dtype(torch.float32)

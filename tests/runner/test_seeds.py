@@ -391,3 +391,14 @@ def test_a_damaged_list_of_seeds_is_one_clear_line(tmp_path, content):
         RunFolder.view(tmp_path)
     with pytest.raises(ValueError, match="not open for writing"):
         SeedsFolder(tmp_path, {}, [], None).write()
+
+
+def test_other_data_are_refused_on_resume(tmp_path):
+    network = "network n {\n  input image(1, 4, 4)\n  flatten\n  layer h1: FC -> classes\n}\n"
+    spec = parse(f"data given(1, 4, 2)\n{network}search {{\n  epochs = 1\n  batch = 4\n}}\n")
+    x, y = torch.randn(8, 1, 4, 4, generator=torch.Generator().manual_seed(0)), torch.arange(8) % 2
+    search_seeds(spec, [1], device="cpu", out=tmp_path / "all", data=from_tensors(x, y, x, y))
+    with pytest.raises(RunError, match="was started with other data"):
+        search_seeds(resume=tmp_path / "all", seeds=[1, 2], device="cpu", data=from_tensors(x + 1, y, x, y))
+    found = search_seeds(resume=tmp_path / "all", seeds=[1, 2], device="cpu", data=from_tensors(x, y, x, y))
+    assert found["finished"] == 2

@@ -258,3 +258,14 @@ def test_compile_says_what_is_fixed_and_what_is_maximised():
     shown = table_text(compile_table(turned().graph()))
     assert "none: fixed weights" in shown
     assert "evidence: the variational bound, in every training step" in shown
+
+
+def test_a_regulariser_leaves_the_ranges_to_the_bound():
+    slopes = []
+    for regulariser in ({}, {"search__invariance": "logit(group = rotations(3), weight = 100)"}):
+        one = learner(turned(**regulariser)).trainer
+        torch.manual_seed(0)
+        one._train_step(one.train[:40], 40)
+        slopes.append([average.ranges.grad.clone() for _, average in one.net.averages()])
+    assert all(torch.equal(*pair) for pair in zip(*slopes, strict=True))
+    assert slopes[0][0].abs().min() > 0
