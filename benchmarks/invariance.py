@@ -149,8 +149,10 @@ def cost(given: argparse.Namespace) -> None:
     seconds: dict[str, list[float]] = {"learned": [], "fixed": []}
     for number in range(given.rounds):
         for name, ending in (("learned", "samples = 31"), ("fixed", "samples = 31, fixed")):
-            found = spec.parse(text.replace("samples = 31", ending), {"search.seed": number}, source="cost.sym")
-            result = symdsl.search(found, device=given.device, out=Path(given.out) / f"cost-{name}-{number}")
+            found = spec.parse(
+                text.replace("samples = 31", ending), {**given.set, "search.seed": number}, source="cost.sym"
+            )
+            result = result_of(found, Path(given.out) / f"cost-{name}-{number}", "laplace", given.device)
             seconds[name].append(result["wall_s"]["evidence"])
     ratio = statistics.median(a / b for a, b in zip(seconds["learned"], seconds["fixed"], strict=True))
     print(f"evidence seconds: {seconds}; median ratio {ratio:.2f}")

@@ -152,8 +152,8 @@ _OBJECTIVES: dict[str, Objective | None] = {"search": None, "map": "map"}
 def search(**options: Any) -> None:
     """Train a network, learn the structure of its layers, and draw the result.
 
-    Ctrl-C ends a search; `symdsl search --resume RUN` continues it. `torchrun --nproc-per-node N -m symdsl search
-    SPEC` divides the work among N processes or GPUs.
+    Ctrl-C ends a search; `symdsl search --resume RUN` continues it. `torchrun --nproc-per-node N -m -- symdsl
+    search SPEC` divides the work among N processes or GPUs.
     """
     _search(_Request("search", **options))
 

@@ -48,8 +48,10 @@ def runs_table(runs: Sequence[Mapping[str, Any]]) -> Group:
     notes = [
         f"{run['folder']}: {run['reason'].removeprefix(run['folder']).lstrip('/')}" for run in runs if run["reason"]
     ]
-    if any(run["resumable"] for run in runs):
-        notes.append("`symdsl search --resume RUN` continues a run that is resumable.")
+    commands = {"map" if run["objective"] == "map" else "search" for run in runs if run["resumable"]}
+    if commands:
+        listed = " or ".join(f"`symdsl {command} --resume RUN`" for command in sorted(commands, reverse=True))
+        notes.append(f"{listed} continues a run that is resumable.")
     return with_lines(table, notes)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import json
+import math
 import os
 import signal
 import subprocess
@@ -15,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, NoReturn, TypeVar
 
 import attrs
 
@@ -88,7 +89,7 @@ class Children:
             with self._starting:
                 self._running.discard(process)
             if process.returncode in (INTERRUPTED, -signal.SIGTERM):
-                raise KeyboardInterrupt
+                _raise_interrupted(self._ended)
             if process.returncode:
                 raise RunError(reason or f"its process ended with status {process.returncode}")
 
@@ -113,6 +114,13 @@ class Children:
             )
             self._running.add(process)
             return process
+
+
+def _raise_interrupted(ended: bool) -> NoReturn:
+    """Tell that a run was interrupted: with all others, or alone and from outside, so that it is tried once more."""
+    if ended:
+        raise KeyboardInterrupt
+    raise RunError("its process was ended from outside")
 
 
 # ---------------------------------------------------------------- elsewhere
@@ -212,7 +220,7 @@ class _Elsewhere(ABC, Generic[Job]):
                 self._running.pop(task.folder)
             status = INTERRUPTED if self._ended else self.status(job)
             if status == INTERRUPTED:
-                raise KeyboardInterrupt
+                _raise_interrupted(self._ended)
             if status != DONE:
                 raise RunError(reason or f"its process ended with status {status}")
 
@@ -305,12 +313,15 @@ class OnSlurm(_Elsewhere[Any]):
         found = _checked(own, self.NAMES, "slurm")
         cpus = max(1, round(_number(found, "cpus", 1)))
         super().__init__(cpus)
+        gpus = _number(found, "gpus", float(device.startswith("cuda")))
+        if gpus != int(gpus):
+            raise RunError(f"the resource `gpus` (={found['gpus']}) must be whole on Slurm")
         self._cluster = found.get("cluster", "slurm")
         self._settings: dict[str, Any] = {
             "name": "symdsl",
             "cpus_per_task": cpus,
-            "gpus_per_node": int(_number(found, "gpus", float(device.startswith("cuda")))),
-            "timeout_min": round(60 * _number(found, "hours", 24)),
+            "gpus_per_node": int(gpus),
+            "timeout_min": max(1, math.ceil(60 * _number(found, "hours", 24))),
             **{name: value for name, value in resources.items() if name.startswith("slurm_")},
         }
         if "memory_gb" in found:
@@ -327,7 +338,11 @@ class OnSlurm(_Elsewhere[Any]):
 
     def submitted(self, errand: Errand) -> Any:
         """Hand an errand to Slurm and return its job."""
-        return self._executor(Path(errand.report).parent / "slurm").submit(errand)
+        executor = self._executor(Path(errand.report).parent / "slurm")
+        try:
+            return executor.submit(errand)
+        except self._submitit.core.utils.FailedJobError as error:
+            raise RunError(f"Slurm refuses the job: {_last_line(error)}") from error
 
     def done(self, job: Any) -> bool:
         """Return whether a job of Slurm has ended, however it did."""
@@ -337,7 +352,9 @@ class OnSlurm(_Elsewhere[Any]):
         """Return the exit status of the errand of a job of Slurm that has ended."""
         error = job.exception()
         if error is not None:
-            raise RunError(f"its job {job.job_id} ended: {_first_line(error)}; see {job.paths.stderr}")
+            raise RunError(
+                f"its job {job.job_id} ended in state {job.state}: {_first_line(error)}; see {job.paths.stderr}"
+            )
         return int(job.result())
 
     def cancel(self, job: Any) -> None:
@@ -374,6 +391,10 @@ def _number(resources: Resources, name: str, default: float) -> float:
 
 def _first_line(error: Exception) -> str:
     return next((line for line in str(error).splitlines() if line.strip("- ")), type(error).__name__)
+
+
+def _last_line(error: Exception) -> str:
+    return next((line for line in reversed(str(error).splitlines()) if line.strip("- ")), type(error).__name__)
 
 
 def _local(resources: Resources, device: str, jobs: int) -> Engine:

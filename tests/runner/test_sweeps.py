@@ -4,6 +4,8 @@ import csv
 import io
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +17,7 @@ from symdsl.progress import Observers, Silent
 from symdsl.render import table_text
 from symdsl.render.sweeps import sweep_table
 from symdsl.runner import engines, grid, sweep
-from symdsl.runner.engines import InProcess, OnSlurm
+from symdsl.runner.engines import Children, Errand, InProcess, OnSlurm
 from symdsl.runner.many import run_all
 from symdsl.runner.tasks import Task, performed
 from symdsl.runs import RunFolder, SweepFolder
@@ -377,3 +379,34 @@ def test_ray_runs_tasks_in_its_workers(tiny, tmp_path):
         printed, complaint = running.communicate(timeout=120)
     assert (running.returncode, printed.strip()) == (0, "1"), complaint
     assert {row["status"] for row in table(tmp_path / "all")} == {"finished"}
+
+
+@pytest.mark.parametrize("end", ["os.kill(os.getpid(), 15)", "sys.exit(130)"])
+def test_a_process_that_is_ended_from_outside_ends_no_other_run(tiny, tmp_path, monkeypatch, end):
+    def begun(engine):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        return subprocess.Popen([sys.executable, "-c", f"import os, sys; sys.stdin.read(); {end}"], **pipes)
+
+    monkeypatch.setattr(Children, "_started", begun)
+    engine, task = Children(1), Task(tiny.read_text(), "tiny", 1, "cpu", "laplace", str(tmp_path / "run"), "one")
+    with pytest.raises(RunError, match="its process was ended from outside"):
+        engine.run(task, Silent())
+    engine.end()
+    with pytest.raises(KeyboardInterrupt):
+        engine.run(task, Silent())
+
+
+def test_a_job_that_slurm_refuses_is_one_line(tiny, tmp_path, monkeypatch):
+    submitit = pytest.importorskip("submitit", reason="needs the extra `slurm`")
+
+    def refuse(executor, *given):
+        raise submitit.core.utils.FailedJobError("sbatch: error\ninvalid partition specified")
+
+    monkeypatch.setattr(submitit.AutoExecutor, "submit", refuse)
+    monkeypatch.chdir(tmp_path)
+    engine = OnSlurm({"cluster": "local"}, "cpu")
+    errand = Errand.of(Task(tiny.read_text(), "tiny", 1, "cpu", "laplace", str(tmp_path / "run"), "one"), 1)
+    with pytest.raises(RunError, match="Slurm refuses the job: invalid partition specified"):
+        engine.submitted(errand)
+    with pytest.raises(RunError, match=r"`gpus` \(=0.5\) must be whole on Slurm"):
+        OnSlurm({"cluster": "local", "gpus": "0.5"}, "cpu")
