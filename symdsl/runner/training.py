@@ -211,10 +211,10 @@ class Trainer:
         """Set the gradients of these examples; return their loss and number of right answers, `[2]`."""
         outputs, loss = self.loss_of(own)
         minimised = loss / self.noise / examples
+        if minimised.requires_grad:
+            minimised.backward(retain_graph=self.search.invariance is not None)
         if self.search.invariance is not None:
             self._add_penalty(own, outputs, examples)
-        if minimised.requires_grad:
-            minimised.backward()
         right = torch.zeros_like(loss) if self.likelihood.has_noise else (outputs.argmax(1) == own.y).sum()
         return torch.stack((loss.detach(), right.to(loss.dtype)))
 
@@ -228,7 +228,8 @@ class Trainer:
         found = torch.autograd.grad(penalty, weights, retain_graph=True, allow_unused=True)
         for weight, gradient in zip(weights, found, strict=True):
             if gradient is not None:
-                weight.grad = gradient if weight.grad is None else weight.grad + gradient
+                weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
+                weight.grad.add_(gradient)
 
     def _loss(self, batch: Examples) -> tuple[Tensor, Tensor]:
         outputs = self.net(batch.x)
