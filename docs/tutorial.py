@@ -6,6 +6,7 @@ runs. A test compares the tutorial with what this writes without it.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import shutil
@@ -70,8 +71,10 @@ def _command(folder: Path) -> Path:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true", help="also run the searches, and renew the pictures")
+    asked = parser.parse_args().all
     with tempfile.TemporaryDirectory() as scratch:
-        asked = "--all" in sys.argv[1:]
         FILE.write_text(refreshed(FILE.read_text(encoding="utf-8"), Path(scratch), asked), encoding="utf-8")
         for run, picture in PICTURES.items() if asked else ():
             shutil.copy(Path(scratch) / run / "architecture.svg", FILE.parent / "images" / picture)
