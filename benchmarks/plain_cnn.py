@@ -25,8 +25,9 @@ from symdsl import data
 from symdsl.analysis.facts import Facts
 from symdsl.data import Augmentation, Examples
 from symdsl.evidence.loss import Categorical
+from symdsl.runner.device import stream
 from symdsl.runner.metrics import evaluate_outputs
-from symdsl.runner.training import SCHEDULES, stream
+from symdsl.runner.training import SCHEDULES
 
 RATE = 0.005
 """The learning rate of Adam."""

@@ -8,10 +8,10 @@ const MISSING = "symdsl: the language server did not start. Run `pip install 'sy
 
 let client;
 
-async function start() {
+async function start(watcher) {
   const [command, ...args] = vscode.workspace.getConfiguration("symdsl").get("command");
   const selector = ["file", "untitled"].map((scheme) => ({ scheme, language: "sym" }));
-  const synchronize = { fileEvents: vscode.workspace.createFileSystemWatcher("**/*.sym") };
+  const synchronize = { fileEvents: watcher };
   client = new LanguageClient("symdsl", "symdsl", { command, args }, { documentSelector: selector, synchronize });
   try {
     await client.start();
@@ -33,9 +33,10 @@ async function stop() {
 }
 
 async function activate(context) {
+  const watcher = vscode.workspace.createFileSystemWatcher("**/*.sym");
   const restart = async () => {
     await stop();
-    await start();
+    await start(watcher);
   };
   const changed = async (event) => {
     if (event.affectsConfiguration("symdsl.command")) {
@@ -43,10 +44,11 @@ async function activate(context) {
     }
   };
   context.subscriptions.push(
+    watcher,
     vscode.commands.registerCommand("symdsl.restart", restart),
     vscode.workspace.onDidChangeConfiguration(changed),
   );
-  await start();
+  await start(watcher);
 }
 
 module.exports = { activate, deactivate: stop };

@@ -30,9 +30,10 @@ def from_tensors(x_train: Any, y_train: Any, x_test: Any, y_test: Any) -> Datase
         TypeError: if images or targets are not of these types, or training and test data differ in type.
         ValueError: if they have another number of axes.
     """
+    x_train, x_test = _tensor(x_train, "x_train"), _tensor(x_test, "x_test")
     train = Examples(_images(x_train, "x_train"), _targets(y_train, "y_train"))
     test = Examples(_images(x_test, "x_test"), _targets(y_test, "y_test"))
-    if (_tensor(x_train, "x_train").dtype == torch.uint8) != (_tensor(x_test, "x_test").dtype == torch.uint8):
+    if (x_train.dtype == torch.uint8) != (x_test.dtype == torch.uint8):
         raise TypeError("`x_train` and `x_test` must be both uint8, which is divided by 255, or both floats")
     if train.y.dtype != test.y.dtype:
         raise TypeError(
@@ -78,8 +79,7 @@ def _tensor(values: Any, name: str) -> Tensor:
         raise TypeError(f"`{name}` must be a tensor or an array of numbers: {error}") from error
 
 
-def _images(values: Any, name: str) -> Tensor:
-    x = _tensor(values, name)
+def _images(x: Tensor, name: str) -> Tensor:
     if x.dtype != torch.uint8 and not x.is_floating_point():
         raise TypeError(f"`{name}` (={x.dtype}) must hold floats or uint8")
     if x.ndim not in (3, 4):

@@ -13,7 +13,7 @@ from symdsl.editor.cursor import Cursor
 from symdsl.editor.reading import Reading
 from symdsl.editor.symbols import Symbol, imported_file
 
-PATTERN = frozenset({"NAME", "KIND", "STAR", "SLASH", "MINUS", "NUMBER"})
+_PATTERN = frozenset({"NAME", "KIND", "STAR", "SLASH", "MINUS", "NUMBER"})
 _BEFORE_WORDS = frozenset({"DATA", "THEN", "INPUT", "LIFT", "PROJECT", "POOL", "PROFILE"})
 """What comes before a word of the language, or a name that is declared there, whatever else has that name."""
 
@@ -31,8 +31,8 @@ def define(reading: Reading, offset: int) -> list[Span]:
     cursor = reading.cursor(token.end_pos or 0)
     if cursor.untouched:
         return []
-    if cursor.block == "PRIOR" and all(one.type in PATTERN for one in cursor.before):
-        pattern = selector(index, reading)
+    pattern = selector(index, cursor, reading)
+    if pattern:
         built = [layer.span for layer in reading.layers if matches(pattern, layer.name)]
         named = [one.span for one in reading.symbols if one.what == "layer" and matches(pattern, one.name)]
         return list(dict.fromkeys(built or named))
@@ -56,8 +56,10 @@ def meant(index: int, cursor: Cursor, reading: Reading) -> list[Symbol]:
     return [one for one in known if one.name == token]
 
 
-def selector(index: int, reading: Reading) -> str:
-    """Return the part of a selector, or what else it may be, that a token belongs to, as written."""
+def selector(index: int, cursor: Cursor, reading: Reading) -> str:
+    """Return the first part of a selector that a token belongs to, as written; the empty text elsewhere."""
+    if cursor.block != "PRIOR" or any(one.type not in _PATTERN for one in cursor.before):
+        return ""
     token = reading.tokens[index]
     before = _run(reversed(reading.tokens[:index]), token)
     after = _run(reading.tokens[index + 1 :], token)
@@ -65,4 +67,4 @@ def selector(index: int, reading: Reading) -> str:
 
 
 def _run(tokens: Iterable[Token], beside: Token) -> list[Token]:
-    return list(takewhile(lambda one: one.type in PATTERN and one.line == beside.line, tokens))
+    return list(takewhile(lambda one: one.type in _PATTERN and one.line == beside.line, tokens))

@@ -14,7 +14,7 @@ from symdsl.catalog.networks import ACTIVATIONS, REDUCTIONS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Parameter
 from symdsl.editor.cursor import Bracket, Cursor
-from symdsl.editor.definition import PATTERN, meant, selector
+from symdsl.editor.definition import meant, selector
 from symdsl.editor.outline import Entry
 from symdsl.editor.reading import Reading
 from symdsl.editor.symbols import GLOBAL, LOCAL, Symbol
@@ -47,12 +47,15 @@ class Hover:
 
 @attrs.frozen
 class _Asked:
-    """A word, its index among the tokens, its place and the text."""
+    """A word by its index among the tokens, its place and the text."""
 
-    word: Token
     index: int
     cursor: Cursor
     reading: Reading
+
+    @property
+    def word(self) -> Token:
+        return self.reading.tokens[self.index]
 
     @property
     def start(self) -> int:
@@ -69,7 +72,7 @@ def hover(reading: Reading, offset: int) -> Hover | None:
     if index is None or reading.cursor(offset).untouched:
         return None
     token = reading.tokens[index]
-    asked = _Asked(token, index, reading.cursor(token.end_pos or 0), reading)
+    asked = _Asked(index, reading.cursor(token.end_pos or 0), reading)
     text = next((text for finder in _FINDERS if (text := finder(asked))), "")
     return Hover(text, (asked.start, token.end_pos or 0)) if text else None
 
@@ -135,10 +138,8 @@ def _keeps(candidate: Candidate) -> str:
 
 def _selected_layers(asked: _Asked) -> str:
     """The first part of a selector."""
-    if asked.cursor.block != "PRIOR" or any(one.type not in PATTERN for one in asked.cursor.before):
-        return ""
-    pattern = selector(asked.index, asked.reading)
-    named = [node for node in asked.reading.layers if matches(pattern, node.name)]
+    pattern = selector(asked.index, asked.cursor, asked.reading)
+    named = [node for node in asked.reading.layers if pattern and matches(pattern, node.name)]
     return "\n\n".join(_described(named))
 
 

@@ -11,7 +11,9 @@ from symdsl.language.repairs import ITEMS, STATEMENTS
 from symdsl.language.words import DEEPEST
 
 _OF_LINES = frozenset({"PRIOR", "SEARCH", "PROFILE"})
-_OPENING, _CLOSING = frozenset({"LPAR", "LSQB"}), frozenset({"RPAR", "RSQB"})
+NESTING = {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}
+"""How much deeper parentheses and brackets make what follows them, by terminal."""
+
 _UNFINISHED = frozenset({"EQUAL", "TILDE", "DOT", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARE"})
 
 
@@ -54,10 +56,7 @@ class Entry:
     def add(self, token: Token) -> None:
         """Append a token."""
         self.tokens.append(token)
-        if token.type in _OPENING:
-            self.depth += 1
-        elif token.type in _CLOSING:
-            self.depth = max(0, self.depth - 1)
+        self.depth = max(0, self.depth + NESTING.get(token.type, 0))
         self.opened = self.opened or token.type == "LBRACE"
 
 

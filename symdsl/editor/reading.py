@@ -17,7 +17,7 @@ from symdsl.diagnostics import Collector, Diagnostic, Span
 from symdsl.editor.cursor import Cursor, cursor_at
 from symdsl.editor.outline import Entry, Outline
 from symdsl.editor.places import Places
-from symdsl.editor.symbols import GLOBAL, LOCAL, Symbol, imported, symbols
+from symdsl.editor.symbols import GLOBAL, LOCAL, Imported, Symbol, imported, symbols
 from symdsl.language import ast
 from symdsl.language.imports import inline, read_text
 from symdsl.language.parser import tokens
@@ -63,12 +63,16 @@ class Reading:
     @cached_property
     def symbols(self) -> list[Symbol]:
         """The names that the text and its imports define."""
-        return symbols(self.text, self.source, self.path, self.read)
+        return symbols(self.file, self.places, self.source, self.imported)
 
     @cached_property
-    def imported(self) -> frozenset[Path]:
-        """The files that it imports, itself or by way of others, resolved."""
-        return frozenset(path.resolve() for _, path, _ in imported(Outline.of(self.tokens), self.path, self.read))
+    def imported(self) -> tuple[Imported, ...]:
+        """The files that it imports, itself or by way of others."""
+        return tuple(imported(self.file, self.path, self.read))
+
+    def import_of(self, path: Path) -> Token | None:
+        """Return the path after the `import` by which a file comes in, itself or by way of others."""
+        return next((token for token, target, _ in self.imported if target.resolve() == path.resolve()), None)
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:

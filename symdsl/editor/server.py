@@ -20,10 +20,8 @@ from symdsl.editor.completion import complete
 from symdsl.editor.contents import Heading, contents
 from symdsl.editor.definition import define
 from symdsl.editor.hover import hover
-from symdsl.editor.outline import Outline
 from symdsl.editor.places import Places
 from symdsl.editor.reading import Reading
-from symdsl.editor.symbols import imported
 from symdsl.language.formatter import format_text
 from symdsl.progress import discard_unwritable
 
@@ -72,8 +70,7 @@ class SymServer(LanguageServer):
         text = self.workspace.get_text_document(uri).source
         kept = self._readings.get(uri)
         if kept is None or kept.text != text:
-            path = to_fs_path(uri) if uri.startswith("file:") else None
-            kept = Reading(text, None if path is None else Path(path), self._encoding, self._texts())
+            kept = Reading(text, _path_of(uri), self._encoding, self._texts())
             self._readings[uri] = kept
         return kept
 
@@ -85,9 +82,8 @@ class SymServer(LanguageServer):
 
     def _texts(self) -> dict[Path, str]:
         """What the editor holds, by resolved path."""
-        paths = {uri: to_fs_path(uri) for uri in self.workspace.text_documents if uri.startswith("file:")}
-        documents = self.workspace.text_documents
-        return {Path(path).resolve(): documents[uri].source for uri, path in paths.items() if path is not None}
+        documents = self.workspace.text_documents.items()
+        return {path.resolve(): document.source for uri, document in documents if (path := _path_of(uri))}
 
     def forget(self, uri: str) -> None:
         """Drop the reading of a text that has changed, or that imports a changed file."""
@@ -106,9 +102,9 @@ class SymServer(LanguageServer):
 
     def publish_importers(self, changed: str) -> None:
         """Read the open texts anew that import one which has changed, and send their diagnostics."""
-        path = to_fs_path(changed) if changed.startswith("file:") else None
+        path = _path_of(changed)
         for uri in list(self.workspace.text_documents):
-            if path is not None and uri != changed and Path(path).resolve() in self.reading(uri).imported:
+            if path is not None and uri != changed and self.reading(uri).import_of(path):
                 self.forget(uri)
                 self.publish(uri)
 
@@ -158,11 +154,15 @@ class SymServer(LanguageServer):
         return lsp.Range(*(lsp.Position(*places.position(offset)) for offset in reach))
 
 
+def _path_of(uri: str) -> Path | None:
+    """The file that a text is, or will be."""
+    path = to_fs_path(uri) if uri.startswith("file:") else None
+    return None if path is None else Path(path)
+
+
 def _import_of(place: Span, reading: Reading) -> Span:
-    """The path after the `import` by which a file came in, itself or by way of others."""
-    came = imported(Outline.of(reading.tokens), reading.path, reading.read)
-    file = Path(place.source).resolve()
-    token = next((token for token, target, _ in came if target.resolve() == file), None)
+    """The path after the `import` by which a file came in; the start of the text if none did."""
+    token = reading.import_of(Path(place.source))
     reach = (0, 0) if token is None else (token.start_pos or 0, token.end_pos or 0)
     return reading.places.span(reading.source, *reach)
 

@@ -10,12 +10,15 @@ import attrs
 from lark import Token
 
 from symdsl.diagnostics import Span
-from symdsl.editor.outline import Entry, Outline
+from symdsl.editor.outline import NESTING, Entry, Outline
 from symdsl.editor.places import Places
 from symdsl.language.parser import tokens
 
 GLOBAL = frozenset({"let", "block", "network"})
 LOCAL = frozenset({"parameter", "value"})
+
+Imported = tuple[Token, Path, str]
+"""The path after an `import` of a text, a file that came in by it, itself or by way of others, and that file's text."""
 
 
 @attrs.frozen
@@ -44,28 +47,31 @@ class Symbol:
     text: str
 
 
-def symbols(text: str, source: str, path: Path | None, read: Callable[[Path], str | None]) -> list[Symbol]:
+def symbols(file: Entry, places: Places, source: str, came: Iterable[Imported]) -> list[Symbol]:
     """Return the names that a text and its imports define.
 
     Args:
-        text: the text.
+        file: the outline of the text.
+        places: the conversion of its places.
         source: its name in spans.
-        path: the file it is, or will be; without one it cannot import.
-        read: returns the text of a file, if it can be read.
+        came: the files that it imports.
     """
-    outline = Outline.of(tokens(text))
-    found = [*_defined(outline, Places(text), source, None)]
-    for _, target, inner in imported(outline, path, read):
-        found += _defined(Outline.of(tokens(inner)), Places(inner), str(target), target)
+    found = [*_defined(file, places, source, None)]
+    for _, path, text in came:
+        found += _defined(outlined(text), Places(text), str(path), path)
     return found
 
 
-def imported(
-    outline: Outline, path: Path | None, read: Callable[[Path], str | None]
-) -> Iterator[tuple[Token, Path, str]]:
-    """Yield every file that a text imports, itself or by way of others: its own import, the file and its text."""
+def imported(file: Entry, path: Path | None, read: Callable[[Path], str | None]) -> Iterator[Imported]:
+    """Yield every file that a text imports, itself or by way of others.
+
+    Args:
+        file: the outline of the text.
+        path: the file it is, or will be; without one it cannot import.
+        read: returns the text of a file, if it can be read.
+    """
     seen = set() if path is None else {path.resolve()}
-    for token in imports(outline):
+    for token in _imports(file):
         waiting = [(token, path)]
         while waiting:
             written, importing = waiting.pop(0)
@@ -76,12 +82,17 @@ def imported(
             text = read(target)
             if text is not None:
                 yield token, target, text
-                waiting = [*((one, target) for one in imports(Outline.of(tokens(text)))), *waiting]
+                waiting = [*((one, target) for one in _imports(outlined(text))), *waiting]
 
 
-def imports(outline: Outline) -> list[Token]:
-    """Return the texts after `import`."""
-    statements = (entry.tokens for entry in outline.file.inside if entry.head == "IMPORT")
+def outlined(text: str) -> Entry:
+    """Return the outline of a text."""
+    return Outline.of(tokens(text)).file
+
+
+def _imports(file: Entry) -> list[Token]:
+    """The texts after `import`."""
+    statements = (entry.tokens for entry in file.inside if entry.head == "IMPORT")
     return [found[1] for found in statements if len(found) > 1 and found[1].type == "TEXT"]
 
 
@@ -97,8 +108,8 @@ def imported_file(written: str, path: Path | None) -> Path | None:
         return None
 
 
-def _defined(outline: Outline, places: Places, source: str, path: Path | None) -> Iterator[Symbol]:
-    for entry, around in outline.file.walk():
+def _defined(file: Entry, places: Places, source: str, path: Path | None) -> Iterator[Symbol]:
+    for entry, around in file.walk():
         for what, words in _DEFINING.get(entry.head, lambda entry: ())(entry):
             before_braces = list(takewhile(lambda token: token.type != "LBRACE", entry.tokens))
             named = [*around, entry] if what == "parameter" else around
@@ -125,7 +136,7 @@ def _since(what: str, word: Token, entry: Entry) -> int:
     for token in dropwhile(lambda one: one is not word, entry.tokens):
         if depth == 0 and token.type in ("COMMA", "RPAR", "LBRACE"):
             return token.start_pos or 0
-        depth += {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}.get(token.type, 0)
+        depth += NESTING.get(token.type, 0)
     return end
 
 
@@ -148,7 +159,7 @@ def _template(what: str) -> Callable[[Entry], Iterable[_Words]]:
             return
         depth = 0
         for before, token in pairwise(takewhile(lambda token: token.type != "LBRACE", entry.tokens)):
-            depth += {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}.get(before.type, 0)
+            depth += NESTING.get(before.type, 0)
             if token.type == "NAME" and depth == 1 and before.type in ("LPAR", "COMMA"):
                 yield "parameter", [token]
 

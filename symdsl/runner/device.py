@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from symdsl.data.records import seeded
 from symdsl.diagnostics import RunError
 from symdsl.runs.schema import is_device
 
@@ -30,6 +31,11 @@ def resolve_device(text: str) -> torch.device:
             f"no CUDA device {device.index} for `--device {device}`: this machine has {found}, counted from 0"
         )
     return device
+
+
+def stream(device: torch.device | str, *words: object) -> torch.Generator:
+    """Return a random generator on a device whose seed follows from the words."""
+    return torch.Generator(device).manual_seed(seeded(*words).initial_seed())
 
 
 def describe(device: torch.device) -> str:

@@ -9,8 +9,9 @@ from symdsl import ranks
 from symdsl.analysis.facts import Objective
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
+from symdsl.runner.device import stream
 from symdsl.runner.start import FEW_EXAMPLES
-from symdsl.runner.training import Trainer, stream
+from symdsl.runner.training import Trainer
 
 
 @attrs.frozen

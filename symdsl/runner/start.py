@@ -14,7 +14,7 @@ from symdsl import ranks
 from symdsl.analysis.facts import Candidate, Facts, Layer, Prior
 from symdsl.analysis.symmetry import breaks
 from symdsl.nn import Network, Path, evaluation_mode, read_by
-from symdsl.runner.training import stream
+from symdsl.runner.device import stream
 
 StartKind = Literal["relaxed", "symmetric"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import torch
@@ -14,14 +14,12 @@ from symdsl import ranks
 from symdsl.analysis.facts import Facts, Search
 from symdsl.auditing import elements_of, invariance_penalty
 from symdsl.data import Augmentation, Dataset, Examples
-from symdsl.data.records import seeded
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence.laplace import SMALLEST_NOISE
 from symdsl.evidence.loss import LIKELIHOODS, Likelihood
 from symdsl.nn import Network
-
-if TYPE_CHECKING:
-    from symdsl.runner.start import Start
+from symdsl.runner.device import stream
+from symdsl.runner.start import Start
 
 SCHEDULES = {
     "cosine": lambda progress: 0.5 * (1 + math.cos(math.pi * progress)),
@@ -36,11 +34,6 @@ _LEAST_SHRINKING = 0.1
 """Factor below which a tensor's steps do not shrink with its weights."""
 
 _MOMENTS = ("step", "exp_avg", "exp_avg_sq")
-
-
-def stream(device: torch.device | str, *words: object) -> torch.Generator:
-    """Return a random generator on a device whose seed follows from the words."""
-    return torch.Generator(device).manual_seed(seeded(*words).initial_seed())
 
 
 @attrs.frozen

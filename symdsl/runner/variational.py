@@ -16,10 +16,11 @@ from symdsl.diagnostics import NumericalError, RunError
 from symdsl.evidence import Bound, WeightPosterior, normal_pairs
 from symdsl.evidence.prior_updates import LARGEST_PRECISION, SMALLEST_PRECISION
 from symdsl.nn import BIAS, Network, Use
+from symdsl.runner.device import stream
 from symdsl.runner.ranges import RATE as RANGE_RATE
 from symdsl.runner.ranges import Ranges
 from symdsl.runner.shares import evidence_record
-from symdsl.runner.training import EpochMetrics, Trainer, stream
+from symdsl.runner.training import EpochMetrics, Trainer
 
 DRAWS = 8
 """Outputs drawn for each example of a training step."""
