@@ -6,8 +6,9 @@ import contextlib
 import math
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -209,6 +210,15 @@ def _note_end(folder: RunFolder, status: Literal["interrupted", "failed"], error
         if folder.status == "finished":
             return
         folder.set_status(status, datetime.now(UTC), None if error is None else str(error))
+
+
+def picture_or_note(draw: Callable[[], bytes], folder: Path, note: Callable[[str], None]) -> bytes | None:
+    """Return a picture, or where Graphviz cannot draw tell how to draw it later."""
+    try:
+        return draw()
+    except RunError as error:
+        note(f"{error}; then: symdsl show {folder} --emit svg -o FILE")
+        return None
 
 
 class _Run:
@@ -531,10 +541,9 @@ class _Run:
         """Write the pictures, return their names; where Graphviz cannot draw, say so and go on."""
         drawn: list[str] = []
         for name, form in PICTURES.items():
-            try:
-                picture = render.architecture(self.spec.graph(), content, form)
-            except RunError as error:
-                self.callbacks.on_note(f"{error}; then: symdsl show {self.folder.path} --emit svg -o FILE")
+            draw = partial(render.architecture, self.spec.graph(), content, form)
+            picture = picture_or_note(draw, self.folder.path, self.callbacks.on_note)
+            if picture is None:
                 break
             self.folder.write_bytes(name, picture)
             drawn.append(name)

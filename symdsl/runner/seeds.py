@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from numbers import Integral
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,11 @@ from symdsl import render, runs
 from symdsl.catalog.searches import LARGEST_SEED
 from symdsl.data import Dataset, fingerprint
 from symdsl.data.checks import check_handed_over
-from symdsl.diagnostics import RunError
 from symdsl.progress import Observers
 from symdsl.runner.engines import Children, InProcess
 from symdsl.runner.many import run_all
 from symdsl.runner.result import Recorded
-from symdsl.runner.searching import Objective, check_arguments, objective_of
+from symdsl.runner.searching import Objective, check_arguments, objective_of, picture_or_note
 from symdsl.runner.tasks import Task
 from symdsl.runs import SeedsFolder
 from symdsl.runs.files import checksum
@@ -114,11 +114,9 @@ def _written(folder: SeedsFolder, spec: Spec, watcher: Observers) -> dict[str, A
     content = folder.write()
     runs.write_atomic(folder.path / TABLE, render.table_text(render.seeds_table(content)).encode())
     if content["finished"]:
-        try:
-            picture = render.mean_architecture(spec.graph(), content, "svg")
-        except RunError as error:
-            watcher.on_note(f"{error}; then: symdsl show {folder.path} --emit svg -o FILE")
-        else:
+        draw = partial(render.mean_architecture, spec.graph(), content, "svg")
+        picture = picture_or_note(draw, folder.path, watcher.on_note)
+        if picture is not None:
             runs.write_atomic(folder.path / PICTURE, picture)
     return content
 
