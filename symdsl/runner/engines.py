@@ -251,7 +251,7 @@ class OnRay(_Elsewhere[Any]):
         device: where runs compute; on GPUs a run gets one unless `gpus` says otherwise.
 
     Raises:
-        RunError: Ray is not installed or not reached, or a resource makes no sense.
+        RunError: Ray is not installed or not reached, or a resource makes no sense or is not on this machine.
     """
 
     NAMES = ("cpus", "gpus", "address")
@@ -267,6 +267,10 @@ class OnRay(_Elsewhere[Any]):
             )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise RunError(f"Ray cannot be started or reached: {error}") from error
+        there = self._ray.cluster_resources() if "address" not in found else {}
+        for name, asked, offered in (("cpus", cpus, there.get("CPU", 0.0)), ("gpus", gpus, there.get("GPU", 0.0))):
+            if there and asked > offered:
+                raise RunError(f"the resource `{name}` (={asked:g}) must be at most {offered:g}, which Ray has here")
         self._call = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(Errand.__call__)
 
     def submitted(self, errand: Errand) -> Any:

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -367,9 +368,15 @@ def test_what_a_plug_in_prints_does_not_end_a_run(tiny, tmp_path, monkeypatch, c
 
 RAY = """
 from pathlib import Path
+from symdsl.diagnostics import RunError
 from symdsl.runner import grid, sweep
+from symdsl.runner.engines import OnRay
 folder = sweep(grid([Path("tiny.sym")], {}), out="all", on="ray", device="cpu")
 print(len(folder.finished()))
+try:
+    OnRay({"cpus": "4000"}, "cpu")
+except RunError as error:
+    print(error)
 """
 
 
@@ -377,8 +384,10 @@ def test_ray_runs_tasks_in_its_workers(tiny, tmp_path):
     pytest.importorskip("ray", reason="needs the extra `ray`")
     with started(["-c", RAY], tmp_path) as running:
         printed, complaint = running.communicate(timeout=120)
-    assert (running.returncode, printed.strip()) == (0, "1"), complaint
+    finished, *refused = printed.strip().splitlines()
+    assert (running.returncode, finished) == (0, "1"), complaint
     assert {row["status"] for row in table(tmp_path / "all")} == {"finished"}
+    assert re.fullmatch(r"the resource `cpus` \(=4000\) must be at most \d+, which Ray has here", *refused)
 
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 15)", "sys.exit(130)"])
