@@ -40,7 +40,8 @@ def main() -> None:
     for path in options.specs:
         read = spec.load(path)
         dataset, net = data.load(read), lowering.compile(read)
-        start = begin(net, read.facts, starts(read.facts, len(dataset.train))[0])
+        count = len(dataset.train)
+        start = begin(net, read.facts, starts(read.facts, count)[0], count)
         trainer = Trainer(net, read.facts, dataset, 0, start)
         structure = Structure(trainer, start, print)
         batch = trainer.train.batch(torch.arange(min(trainer.search.batch, len(trainer.train))), trainer.device)

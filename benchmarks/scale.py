@@ -69,7 +69,8 @@ def measured(point: Mapping[str, int]) -> dict[str, float]:
     spec = parse(text_of(point))
     dataset = data.load(spec)
     net = lowering.compile(spec, 0)
-    start = begin(net, spec.facts, starts(spec.facts, len(dataset.train))[0])
+    count = len(dataset.train)
+    start = begin(net, spec.facts, starts(spec.facts, count)[0], count)
     trainer = Trainer(net, spec.facts, dataset, 0, start)
     structure = Structure(trainer, start, lambda note: None)
     training = []

@@ -78,7 +78,8 @@ def structure(spec: Spec, dataset: Dataset | None = None, notes: list[str] | Non
     """The same with the evidence steps; what a user is told goes to `notes`."""
     net = lowering.compile(spec, 0)
     loaded = dataset or data.load(spec)
-    start = begin(net, spec.facts, starts(spec.facts, len(loaded.train))[0])
+    count = len(loaded.train)
+    start = begin(net, spec.facts, starts(spec.facts, count)[0], count)
     one = Trainer(net, spec.facts, loaded, 0, start)
     return Structure(one, start, [].append if notes is None else notes.append)
 

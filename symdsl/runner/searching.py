@@ -254,14 +254,15 @@ class _Run:
 
     def _set_up(self, kind: StartKind | None) -> None:
         """Put the search at its first step, from one kind of start, or from the priors as stated."""
-        self.start, seed = kind, self.spec.facts.search.seed
+        facts, train = self.spec.facts, self.dataset.train
+        self.start, seed = kind, facts.search.seed
         net = lowering.compile(self.spec, seed).to(self.device)
-        settle(net, self.dataset.train.x, seed)
-        start = stated_start(net, self.spec.facts) if kind is None else begin(net, self.spec.facts, kind)
-        compared = trial_epochs(self.spec.facts.search) if self._untried else 0
+        settle(net, train.x, seed)
+        start = stated_start(net, facts) if kind is None else begin(net, facts, kind, len(train))
+        compared = trial_epochs(facts.search) if self._untried else 0
         if self._weights is not None:
             self._weights.give_to(net)
-        self.trainer = Trainer(net, self.spec.facts, self.dataset, seed, start)
+        self.trainer = Trainer(net, facts, self.dataset, seed, start)
         self.learner = (
             Variational(self.trainer, start.learned, given=self._weights is not None)
             if self.objective == "elbo"

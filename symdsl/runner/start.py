@@ -76,47 +76,43 @@ def starts(facts: Facts, examples: int) -> tuple[StartKind, ...]:
     return ("relaxed", "symmetric") if any(_breaking(facts)) else ("relaxed",)
 
 
-def begin(net: Network, facts: Facts, kind: StartKind) -> Start:
+def begin(net: Network, facts: Facts, kind: StartKind, examples: int) -> Start:
     """Return the priors that a search starts from, and set the weights of a symmetric start.
 
     Every candidate that breaks a symmetry which another of its layer keeps starts near the limit in which it does not.
     Relaxed: its weights are at a tenth of their scale, which is how the network was built. Symmetric: the tensor on its
-    output side is zero, so that the network has the symmetry at first, and the other tensors of the product keep their
-    scale by fixed priors. Then the gradient in the tensor that is zero tells from the first step on whether the data
-    ask for the candidate; with all tensors of the product small it would vanish (as in LoRA, Hu et al. 2022). A network
-    that can fit all of a few examples by its symmetric candidates alone would never ask.
+    output side is zero, so that the network has the symmetry at first. The gradient in that tensor tells from the first
+    step on whether the data ask for the candidate; with all tensors of the product small it would vanish (as in LoRA,
+    Hu et al. 2022). A network that can fit all of a few examples by its symmetric candidates alone would never ask.
+
+    Where a network fits all of a few examples, the curvature vanishes and learned priors hold nothing back. So there
+    the other tensors of the product have fixed priors, of the scale that they start at.
 
     Args:
         net: the network with its initial weights; a symmetric start changes them.
         facts: the checked spec.
         kind: how to start.
+        examples: training examples.
     """
     start = stated_start(net, facts)
     if kind == "relaxed":
         return start
-    precisions, learned, zero = dict(start.precisions), set(start.learned), set[str]()
+    held, zero = dict[str, float](), set[str]()
     for layer, candidate in _breaking(facts):
-        silenced, held = _silence(net, f"{layer.name}.{candidate.name}")
-        zero |= silenced
-        precisions |= {key: precision for key, precision in held.items() if key in learned}
-        learned -= held.keys()
-    return Start(precisions, frozenset(learned), start.scales, frozenset(zero))
+        path, place = net.layer(layer.name).paths[candidate.name], f"{layer.name}.{candidate.name}"
+        if isinstance(path, Path) and path.linear_in:  # one without says nothing of sides, and stays as it is
+            output, *inputs = path.linear_in
+            path.get_parameter(output).detach().zero_()
+            zero.add(f"{place}.{output}")
+            held |= {f"{place}.{name}": _precision_at_scale(path.get_parameter(name)) for name in inputs}
+    if examples > FEW_EXAMPLES:
+        return attrs.evolve(start, zero=frozenset(zero))
+    precisions = start.precisions | {key: held[key] for key in start.learned & held.keys()}
+    return Start(precisions, start.learned - held.keys(), start.scales, frozenset(zero))
 
 
-@torch.no_grad()
-def _silence(net: Network, place: str) -> tuple[set[str], dict[str, float]]:
-    """Set the output-side tensor of a path to zero; return its key, and precisions that hold the others at their scale.
-
-    A path that says nothing of sides stays as it is.
-    """
-    layer, path = place.split(".", 1)
-    module = net.layer(layer).paths[path]
-    if not isinstance(module, Path) or not module.linear_in:
-        return set(), {}
-    output, *inputs = module.linear_in
-    module.get_parameter(output).zero_()
-    held = {f"{place}.{name}": float(1 / module.get_parameter(name).square().mean()) for name in inputs}
-    return {f"{place}.{output}"}, held
+def _precision_at_scale(weights: Tensor) -> float:
+    return float(1 / weights.detach().square().mean())
 
 
 @torch.no_grad()

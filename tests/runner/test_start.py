@@ -118,10 +118,10 @@ def test_full_scales_are_those_of_candidates_that_do_not_start_small():
         assert found[key] == pytest.approx(size * rise or 1), key
 
 
-def started(text: str, kind: StartKind = "relaxed"):
+def started(text: str, kind: StartKind = "relaxed", examples: int = FEW_EXAMPLES):
     spec = parse(text)
     net = lowering.compile(spec, 0)
-    return net, begin(net, spec.facts, kind), spec
+    return net, begin(net, spec.facts, kind, examples), spec
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_relaxed_start_leaves_weights_and_priors_as_they_are():
         assert torch.equal(value, net.tensors()[key])
 
 
-def test_a_symmetric_start_sets_output_sides_to_zero_and_holds_the_others_at_their_scale():
+def test_a_symmetric_start_of_few_examples_sets_output_sides_to_zero_and_holds_the_others_at_their_scale():
     net, start, spec = started(STARTS, "symmetric")
     drawn, held = lowering.compile(spec, 0).tensors(), net.tensors()
     zero = {key for key, value in held.items() if not value.any() and not key.endswith("bias")}
@@ -163,6 +163,15 @@ def test_a_symmetric_start_sets_output_sides_to_zero_and_holds_the_others_at_the
     assert zero - start.learned == {"l2.FC.w"}
     assert start.precisions["l1.F-FC.w1"] == 1
     assert start.precisions["l2.F-FC.w1"] == 5
+
+
+def test_with_many_examples_a_symmetric_start_learns_the_priors_that_a_relaxed_one_does():
+    few, few_start, _ = started(STARTS, "symmetric")
+    net, start, spec = started(STARTS, "symmetric", FEW_EXAMPLES + 1)
+    stated = stated_start(lowering.compile(spec, 0), spec.facts)
+    assert (start.precisions, start.learned, start.scales) == (stated.precisions, stated.learned, stated.scales)
+    assert start.zero == few_start.zero
+    assert all(torch.equal(value, few.tensors()[key]) for key, value in net.tensors().items())
 
 
 @pytest.mark.parametrize("text", [STARTS, SPARSE])
