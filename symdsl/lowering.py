@@ -149,7 +149,10 @@ def _relaxed(layer: facts.Layer, initial: Initial, generator: torch.Generator) -
     # On all of the layer's initial weights: what the mean over candidates takes from the widest of them.
     widening = math.sqrt(len(scales)) * max(scales) / math.hypot(*scales)
     scale = initial.reads.gain * widening * initial.std
-    paths = {one.name: _path(layer, one, scale * one.init_scale, generator) for one in layer.candidates}
+    paths = {
+        one.name: _path(layer, one, one.init_scale * (1.0 if KINDS[one.kind].fixed else scale), generator)
+        for one in layer.candidates
+    }
     for path in paths.values():
         path.expect_mean(initial.reads.share)
     shape = layer.out_shape

@@ -62,10 +62,12 @@ def check_twins(layers: Sequence[LayerDraft], collector: Collector) -> None:
         first: dict[str, Span] = {}
         for candidate in layer.candidates:
             label = layer.label(candidate)
-            span = first.setdefault(label, candidate.span)
-            if span != candidate.span:
-                message = f"`{layer.name}` has the candidate `{label}` twice"
-                collector.report("W101", candidate.span, message, label="again", notes=[(span, "first")])
+            if label not in first:
+                first[label] = candidate.span
+                continue
+            span = candidate.span if candidate.span != first[label] else layer.span
+            message = f"`{layer.name}` has the candidate `{label}` twice"
+            collector.report("W101", span, message, label="again", notes=[(first[label], "first")])
 
 
 def check_network(network: Network, place: Span, collector: Collector) -> None:

@@ -81,6 +81,8 @@ class Reach:
     def hits(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> bool:
         """Return whether the rule selects this tensor."""
         patterns = self.rule.selector
+        if candidate == tensor == BIAS and [one.text for one in patterns[2:]] not in ([], ["*"]):
+            return False
         names = (layer.name, candidate, tensor)[: len(patterns)]
         if not all(matches(pattern.text, name) for pattern, name in zip(patterns, names, strict=True)):
             return False

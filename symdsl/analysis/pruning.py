@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from functools import singledispatch
 
@@ -28,7 +29,7 @@ from symdsl.analysis.joins import emptied, without
 from symdsl.analysis.priors import BIAS
 from symdsl.analysis.symmetry import default_init_scale
 from symdsl.catalog.signatures import Quoted, Value
-from symdsl.kinds import KINDS, K
+from symdsl.kinds import KINDS, K, Site, not_implied
 from symdsl.language import ast
 
 
@@ -49,7 +50,7 @@ def pruned_program(
     """
     nodes = without_idle(without(facts.network.nodes, emptied(facts.network.nodes, keep)))
     _check_names(facts, nodes, keep)
-    nodes = tuple(with_ranges(_kept(node, keep), ranges) for node in nodes)
+    nodes = tuple(with_ranges(_kept(node, keep), _moved(node, ranges)) for node in nodes)
     rules = tuple(rule for node in nodes if isinstance(node, Layer) for rule in _rules(node))
     network = ast.Network(ast.Word(facts.network.name), None, _items(nodes))
     others = [one for one in program.statements if isinstance(one, ast.Data | ast.Search)]
@@ -79,6 +80,15 @@ def _kept(node: Node, keep: Mapping[str, set[str]]) -> Node:
     return attrs.evolve(node, candidates=tuple(one for one in node.candidates if one.name in keep[node.name]))
 
 
+def _moved(node: Node, ranges: Mapping[str, float]) -> dict[str, float]:
+    """To four digits the ranges of an average that differ from those stated by more than a network's round-off."""
+    if not isinstance(node, Average):
+        return {}
+    found = {key: ranges.get(f"{node.name}.{key}", old) for key, old in node.ranges}
+    moved = {key: found[key] for key, old in node.ranges if not math.isclose(found[key], old, rel_tol=1e-6)}
+    return {f"{node.name}.{key}": float(f"{value:.4g}") for key, value in moved.items()}
+
+
 # ---------------------------------------------------------------- items
 
 
@@ -104,16 +114,11 @@ def _items(nodes: Iterable[Node]) -> tuple[ast.Item, ...]:
 
 
 def _transformation(node: Average) -> ast.Call:
-    named: dict[str, Value] = {name: _rounded(value) for name, value in node.ranges}
+    named: dict[str, Value] = dict(node.ranges)
     named["samples"] = node.samples
     if node.fixed:
         named["fixed"] = True
     return _call("affine", named)
-
-
-def _rounded(value: float) -> int | float:
-    short = float(f"{value:.4g}")
-    return int(short) if short.is_integer() else short
 
 
 @singledispatch
@@ -155,7 +160,7 @@ def _(node: Layer) -> ast.Item:
     return ast.Layer(
         name=ast.Word(node.name),
         candidates=tuple(
-            ast.Candidate(_kind(one, default_init_scale(one.preserves, preserved)), _own_prior(one, node))
+            ast.Candidate(_kind(one, node, default_init_scale(one.preserves, preserved)), _own_prior(one, node))
             for one in node.candidates
         ),
         channels=ast.Number(node.out_shape.channels),
@@ -164,13 +169,18 @@ def _(node: Layer) -> ast.Item:
     )
 
 
-def _kind(candidate: Candidate, scale: float) -> ast.Call:
+def _kind(candidate: Candidate, layer: Layer, scale: float) -> ast.Call:
     by_place = {K.name}.intersection(KINDS[candidate.kind].signature.names[:1])
-    named = {name: value for name, value in candidate.arguments if name not in by_place}
+    named = {name: value for name, value in _stated(candidate, layer).items() if name not in by_place}
     given = [value for name, value in candidate.arguments if name in by_place]
     if candidate.init_scale != scale:
         named["init_scale"] = candidate.init_scale
     return _call(candidate.kind, named, *given)
+
+
+def _stated(candidate: Candidate, layer: Layer) -> dict[str, Value]:
+    """The arguments that the spec must have had: only their words are sure to be no names of its lets."""
+    return not_implied(KINDS[candidate.kind], dict(candidate.arguments), Site(layer.in_shape, layer.out_shape))
 
 
 def _call(name: str, named: Mapping[str, Value], *given: Value) -> ast.Call:
@@ -220,6 +230,7 @@ def _pattern(candidate: Candidate, layer: Layer) -> ast.Pattern:
     alone = [one.kind for one in layer.candidates].count(candidate.kind) == 1
     parameters = KINDS[candidate.kind].signature.names
     given = {name: value for name, value in candidate.arguments if name in parameters}
+    given = {name: given[name] for name in _stated(candidate, layer) if name in given} or given
     return ast.Pattern(candidate.kind, None if alone else _call(candidate.kind, given).arguments)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "completed",
     "kernel_limit",
     "label",
+    "not_implied",
 ]
 
 _BUILT_IN = (FC, CONV, FACTORED, GCONV, SPARSE, SPARSE_CONV, FACTORED_GROUP, SPARSE_GROUP, SPARSE_GROUP_CONV, RFF)
@@ -57,12 +58,15 @@ def _implied(kind: Kind, site: Site) -> dict[str, Value]:
     return {} if kind.signature.parameter("group") is None else {"group": site.reads.group}
 
 
+def not_implied(kind: Kind, arguments: Arguments, site: Site) -> dict[str, Value]:
+    """Return the arguments that differ from what they are at a site where they are left out."""
+    implied = {one.name: one.default for one in kind.signature.parameters} | _implied(kind, site)
+    return {name: value for name, value in arguments.items() if name not in implied or value != implied[name]}
+
+
 def label(kind: Kind, arguments: Arguments, site: Site) -> str:
     """Return the kind with the arguments that differ from their defaults at a site, as a spec would write it."""
-    implied = _implied(kind, site)
-    defaults = {one.name: implied.get(one.name, one.default) for one in kind.signature.parameters}
-    given = [one for one in kind.signature.parameters if one.name in arguments]
-    first = kind.signature.names[:1]
-    written = {one.name: one.words(arguments[one.name]) for one in given if arguments[one.name] != defaults[one.name]}
+    left, first = not_implied(kind, arguments, site), kind.signature.names[:1]
+    written = {one.name: one.words(left[one.name]) for one in kind.signature.parameters if one.name in left}
     parts = [text if name == K.name and name in first else f"{name} = {text}" for name, text in written.items()]
     return f"{kind.name}({', '.join(parts)})" if parts else kind.name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -171,7 +171,7 @@ class Network(nn.Module):
 
     def shortcuts(self) -> dict[str, str]:
         """Return, for the end of every active residual block, the name of the active stage that the block reads."""
-        before = {block.join: block.since for block in self.blocks}
+        before = dict(zip(self._names, ("", *self._names), strict=False)) | {one.join: one.since for one in self.blocks}
         found = {}
         for block in self.active_blocks():
             since = block.since
@@ -188,11 +188,21 @@ class Network(nn.Module):
     def without(self, block: Block) -> Iterator[None]:
         """Compute as if a residual block were the identity, for the length of a `with` statement."""
         before = self._left_out
-        self._left_out = before | {*block.stages, block.join}
+        self._left_out = self._idle({*before, *block.stages, block.join})
         try:
             yield
         finally:
             self._left_out = before
+
+    def _idle(self, left_out: Collection[str]) -> frozenset[str]:
+        """Return these stages and every average around whose layers all are among them."""
+        found, stages = set(left_out), self.named_stages()
+        for name, stage in stages.items():
+            if isinstance(stage, Mean):
+                body = self._names[self._names.index(stage.since) : self._names.index(name)]
+                if all(one in found for one in body if isinstance(stages[one], RelaxedLayer)):
+                    found |= {stage.since, name}
+        return frozenset(found)
 
     def layers(self) -> Iterator[tuple[str, RelaxedLayer]]:
         """Yield the relaxed layers by name, in order."""
@@ -260,7 +270,9 @@ class Network(nn.Module):
         gone = {name for block in ended for name in block.layers}
         for name in gone:
             self.layer(name).leave()
-        self._left_out |= {name for block in ended for name in (*block.stages, block.join)}
+        if ended:
+            names = {name for block in ended for name in (*block.stages, block.join)}
+            self._left_out = self._idle(self._left_out | names)
         starts = (f"{layer}.{path}.", *(f"{name}." for name in gone))
         return [key for key in self.tensors() if key.startswith(starts)]
 

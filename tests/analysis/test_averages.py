@@ -73,6 +73,13 @@ def test_learned_ranges_are_those_that_the_text_begins_with() -> None:
     assert [node.fixed for node in again] == [False, True]
 
 
+def test_ranges_that_did_not_move_are_written_as_they_were_stated() -> None:
+    stated = items(NESTED.replace("rotation = 5", "rotation = 157.25").replace("shear = 0.1", "shear = 0.1234567"))
+    read = {"average.rotation": 157.25, "average-2.shear": 0.12345670163631439}
+    again = [node for node in parse(stated.pruned({}, read)).facts.network.nodes if isinstance(node, Average)]
+    assert [dict(node.ranges) for node in again] == [{"rotation": 157.25}, {"translate_x": 0.0, "shear": 0.1234567}]
+
+
 @pytest.mark.parametrize(
     ("lines", "code"),
     [

@@ -241,6 +241,7 @@ prior {{
         ("*.bias ~ normal(variance = 0.5)", "l1.bias", Prior(2, True)),
         ("*.* ~ normal(2)\nl1.bias ~ normal(3)", "l1.bias", Prior(3, True)),
         ("*.F-FC.w* ~ normal(2)", "l1.F-FC.w2", Prior(2, True)),
+        ("*.*.* ~ normal(2)", "l1.bias", Prior(2, True)),
     ],
 )
 def test_the_most_specific_prior_wins(rules: str, key: str, prior: Prior) -> None:
@@ -260,6 +261,10 @@ def priors(spec: Spec) -> dict[str, Prior]:
         for one in layer.candidates:
             found |= {f"{layer.name}.{one.name}.{tensor.name}": tensor.prior for tensor in one.tensors}
     return found
+
+
+def test_a_bias_has_no_tensor_of_its_name() -> None:
+    assert codes(PRIORS.format("l1.bias.bias ~ normal(2)")) == ["E501"]
 
 
 def test_letters_that_mean_something_elsewhere_match_themselves() -> None:

@@ -111,6 +111,14 @@ def test_a_group_of_its_own_need_not_be_written(lift: str) -> None:
     assert [one.code for one in items(lines).warnings] == ["W101"]
 
 
+def test_a_list_used_twice_repeats_its_candidates() -> None:
+    spec = parse(
+        "let some = [CONV(3), FC]\ndata digits\nnetwork n {\n  input image(1, 8, 8)\n"
+        "  layer l1: some + some -> 2\n  flatten\n  layer h: FC -> classes\n}\n"
+    )
+    assert [(one.code, one.span.line) for one in spec.warnings] == [("W101", 5)]
+
+
 def test_names_tell_factors_and_groups_apart() -> None:
     found = layers(load(SEVERAL))
     assert [one.name for one in found["l1"].candidates] == [

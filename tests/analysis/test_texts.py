@@ -123,6 +123,36 @@ def test_pruning_keeps_the_priors_of_candidates_that_no_rule_tells_apart() -> No
         assert [one.tensors for one in layers(again)[name].candidates] == [one.tensors for one in layer.candidates]
 
 
+CAPTURED = """
+let full = 32
+let values = 16
+data synthetic(size = 4, train = full, test = values)
+network n {
+  input image(1, 4, 4)
+  lift p4
+  layer l1: GCONV(3) + GCONV(5) + S-GCONV(3) + CONV(3) -> 2
+  project max
+  layer l2: S-CONV(3) + S-CONV(3, sparsity = 4) -> 2
+  flatten
+  layer h: FC -> classes
+}
+prior {
+  l1.GCONV(3)    ~ normal(2)
+  l2.S-CONV(3).u ~ normal(3)
+}
+"""
+
+
+def test_pruning_writes_no_word_that_a_name_could_stand_for() -> None:
+    spec = parse(CAPTURED)
+    text = spec.pruned({})
+    assert "let full = 32" in text
+    for name, layer in layers(spec).items():
+        again = layers(parse(text))[name].candidates
+        assert [one.arguments for one in again] == [one.arguments for one in layer.candidates]
+        assert [one.tensors for one in again] == [one.tensors for one in layer.candidates]
+
+
 def layers(spec: Spec) -> dict[str, Layer]:
     return {node.name: node for node in spec.facts.network.layers}
 

@@ -42,6 +42,13 @@ def test_products_of_many_features_are_near_the_kernel(lengthscale):
     torch.testing.assert_close(y @ y.T, (-squared / (2 * lengthscale**2)).exp(), atol=0.03, rtol=0)
 
 
+@pytest.mark.parametrize("before", ["FC -> 64 |> relu", "RFF -> 64"])
+def test_the_lengthscale_is_in_units_of_what_the_layer_reads(before):
+    text = FEATURES.replace("layer h1: RFF(0.8) -> 7", f"layer h0: {before}\n  layer h1: RFF(0.8) -> 2000")
+    w = symdsl.compile(symdsl.parse(text)).stages["h1"].paths["RFF"].w
+    assert float(w.std()) == pytest.approx(1 / (0.8 * 64**0.5), rel=0.02)
+
+
 def test_the_seed_draws_the_features_and_nothing_is_learned():
     net, again, other = (symdsl.compile(symdsl.parse(FEATURES), seed) for seed in (3, 3, 4))
     assert_same(again.stages["h1"].paths["RFF"].w, net.stages["h1"].paths["RFF"].w, 0)

@@ -201,6 +201,32 @@ def test_a_block_leaves_with_the_last_path_of_its_last_layer() -> None:
     assert uses.keys() == net.tensors().keys() - set(gone)
 
 
+IDLE = """
+data synthetic(size = 6, classes = 3)
+network n {
+  input image(1, 6, 6)
+  average affine(rotation = 30, samples = 5) {
+    residual { layer l1: CONV(3) -> 1 |> tanh }
+  }
+  residual { layer l2: CONV(3) -> 1 |> tanh }
+  flatten
+  layer h: FC -> classes
+}
+"""
+
+
+def test_an_average_leaves_with_the_only_block_in_it() -> None:
+    spec, x = parse(IDLE), torch.randn(4, 1, 6, 6, generator=torch.Generator().manual_seed(1))
+    net, other = lowering.compile(spec), lowering.compile(parse(spec.pruned({"l1": set()})))
+    block, _ = net.blocks
+    other.load_state_dict({key: value for key, value in net.state_dict().items() if key in other.state_dict()})
+    with net.without(block):
+        torch.testing.assert_close(net(x), other(x))
+    assert not torch.allclose(net(x), other(x))
+    net.remove("l1", "CONV")
+    torch.testing.assert_close(net(x), other(x))
+
+
 def test_a_layer_in_the_middle_of_a_body_may_lose_every_path_and_keeps_its_bias() -> None:
     net = network()
     remove(net, "l2")
