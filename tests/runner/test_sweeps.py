@@ -383,7 +383,7 @@ except RunError as error:
 def test_ray_runs_tasks_in_its_workers(tiny, tmp_path):
     pytest.importorskip("ray", reason="needs the extra `ray`")
     with started(["-c", RAY], tmp_path) as running:
-        printed, complaint = running.communicate(timeout=120)
+        printed, complaint = running.communicate(timeout=240)
     finished, *refused = printed.strip().splitlines()
     assert (running.returncode, finished) == (0, "1"), complaint
     assert {row["status"] for row in table(tmp_path / "all")} == {"finished"}
