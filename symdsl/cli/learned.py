@@ -50,11 +50,13 @@ def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool
     from symdsl.runner import audit_spec_or_run
     from symdsl.runs import write_atomic
 
+    if output is not None and run.suffix == ".sym" and output.resolve() == run.resolve():
+        raise click.UsageError(f"`-o {output}` would overwrite the spec: name another file")
     done = audit_spec_or_run(run, group, device)
     path = output or (Path("audit.svg") if run.suffix == ".sym" else run / "audit.svg")
+    write_atomic(path, done.picture)
     content = attrs.asdict(done.found)
     click.echo(json_bytes(content) if as_json else audit_bytes(content), nl=False)
-    write_atomic(path, done.picture)
     note(f"picture: {path}")
 
 

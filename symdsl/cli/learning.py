@@ -62,8 +62,10 @@ class _Request:
             raise click.UsageError("`--from` starts one new run: leave `--resume` and `--seeds` out")
         if self.out and self.resume:
             raise click.UsageError("`--out` and `--resume` exclude each other: a resumed run stays in its folder")
-        if self.seed is not None and isinstance(self.seeds, tuple):
-            raise click.UsageError("`--seed` and a list of `--seeds` exclude each other: the list has all of them")
+        if "search.seed" in self.overrides and isinstance(self.seeds, tuple):
+            raise click.UsageError("one seed and a list of `--seeds` exclude each other: the list has all of them")
+        if self.seed is not None and "search.seed" in self.settings:
+            raise click.UsageError("`--seed` and `--set search.seed` exclude each other")
         if self.jobs is not None and not self.several:
             raise click.UsageError("`--jobs` says how many seeds run at a time: give `--seeds` too")
 
