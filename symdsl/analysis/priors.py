@@ -81,8 +81,6 @@ class Reach:
     def hits(self, layer: LayerDraft, candidate: str, arguments: Arguments, tensor: str) -> bool:
         """Return whether the rule selects this tensor."""
         patterns = self.rule.selector
-        if candidate == tensor == BIAS and [one.text for one in patterns[2:]] not in ([], ["*"]):
-            return False
         names = (layer.name, candidate, tensor)[: len(patterns)]
         if not all(matches(pattern.text, name) for pattern, name in zip(patterns, names, strict=True)):
             return False
@@ -140,7 +138,7 @@ class Rules:
         """Return the prior of a layer's bias; a layer of a fixed kind has none."""
         if any(one.kind.fixed for one in layer.candidates):
             return None
-        return self._best(layer, BIAS, {}, BIAS) or DEFAULT
+        return self._best(layer, BIAS, {}, tensor="") or DEFAULT  # a single tensor without a name
 
     def report_idle(self, walked: Walk) -> None:
         """Report rules that select no tensor, unless they may once the network's errors are fixed."""

@@ -84,9 +84,9 @@ def _moved(node: Node, ranges: Mapping[str, float]) -> dict[str, float]:
     """To four digits the ranges of an average that differ from those stated by more than a network's round-off."""
     if not isinstance(node, Average):
         return {}
-    found = {key: ranges.get(f"{node.name}.{key}", old) for key, old in node.ranges}
-    moved = {key: found[key] for key, old in node.ranges if not math.isclose(found[key], old, rel_tol=1e-6)}
-    return {f"{node.name}.{key}": float(f"{value:.4g}") for key, value in moved.items()}
+    stated = {f"{node.name}.{key}": old for key, old in node.ranges}
+    moved = {key for key in stated.keys() & ranges.keys() if not math.isclose(ranges[key], stated[key], rel_tol=1e-6)}
+    return {key: float(f"{ranges[key]:.4g}") for key in moved}
 
 
 # ---------------------------------------------------------------- items

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from symdsl.cli.options import PATH, device_option, json_option
-from symdsl.cli.terminal import deliver, note
+from symdsl.cli.terminal import deliver, note, refuse_overwriting
 from symdsl.groups import ORBITS, is_orbit
 from symdsl.views import PREDICTION_VIEWS, audit_bytes, json_bytes
 
@@ -50,10 +50,11 @@ def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool
     from symdsl.runner import audit_spec_or_run
     from symdsl.runs import write_atomic
 
-    if output is not None and run.suffix == ".sym" and output.resolve() == run.resolve():
-        raise click.UsageError(f"`-o {output}` would overwrite the spec: name another file")
+    is_spec = run.suffix == ".sym"
+    if is_spec:
+        refuse_overwriting(run, output)
     done = audit_spec_or_run(run, group, device)
-    path = output or (Path("audit.svg") if run.suffix == ".sym" else run / "audit.svg")
+    path = output or (Path("audit.svg") if is_spec else run / "audit.svg")
     write_atomic(path, done.picture)
     content = attrs.asdict(done.found)
     click.echo(json_bytes(content) if as_json else audit_bytes(content), nl=False)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from symdsl.cli.options import PATH, SEED, device_name, json_option, set_option, spec_argument
-from symdsl.cli.terminal import deliver, note, tell
+from symdsl.cli.terminal import deliver, note, refuse_overwriting, tell
 from symdsl.views import NETWORK_VIEWS, data_bytes, json_bytes
 
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, O
     """Show shapes, parameters, costs and symmetry of every layer and candidate; nothing is trained."""
     loaded = load(spec, settings)
     _check_brought(loaded)
-    if output is not None and output.resolve() == spec.resolve():
-        raise click.UsageError(f"`-o {output}` would overwrite the spec: name another file")
+    refuse_overwriting(spec, output)
     measured: Mapping[str, Any] = {}
     if device:
         from symdsl.runner import probe

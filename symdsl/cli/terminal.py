@@ -109,6 +109,12 @@ def fail(reason: str) -> NoReturn:
     sys.exit(FAILED)
 
 
+def refuse_overwriting(spec: Path, output: Path | None) -> None:
+    """End as a wrong command line if the output is the spec."""
+    if output is not None and output.resolve() == spec.resolve():
+        raise click.UsageError(f"`-o {output}` would overwrite the spec: name another file")
+
+
 def say_why(reason: str) -> None:
     """Print why the program ends, in one line, whichever rank this is."""
     click.echo(f"error: {' '.join(reason.split())}", err=True)

@@ -105,6 +105,8 @@ class Network(nn.Module):
         self.blocks = tuple(
             self._block(name, stage) for name, stage in self.named_stages().items() if isinstance(stage, Join)
         )
+        previous = dict(zip(self._names, ("", *self._names), strict=False))
+        self._before = previous | {block.join: block.since for block in self.blocks}
         self._left_out: frozenset[str] = frozenset()
 
     def named_stages(self) -> dict[str, nn.Module]:
@@ -171,12 +173,11 @@ class Network(nn.Module):
 
     def shortcuts(self) -> dict[str, str]:
         """Return, for the end of every active residual block, the name of the active stage that the block reads."""
-        before = dict(zip(self._names, ("", *self._names), strict=False)) | {one.join: one.since for one in self.blocks}
         found = {}
         for block in self.active_blocks():
             since = block.since
             while since in self._left_out:
-                since = before[since]
+                since = self._before[since]
             found[block.join] = since
         return found
 

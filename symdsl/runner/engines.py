@@ -267,9 +267,9 @@ class OnRay(_Elsewhere[Any]):
             )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise RunError(f"Ray cannot be started or reached: {error}") from error
-        there = self._ray.cluster_resources() if "address" not in found else {}
-        for name, asked, offered in (("cpus", cpus, there.get("CPU", 0.0)), ("gpus", gpus, there.get("GPU", 0.0))):
-            if there and asked > offered:
+        here = self._ray.cluster_resources()
+        for name, asked, offered in (("cpus", cpus, here.get("CPU", 0.0)), ("gpus", gpus, here.get("GPU", 0.0))):
+            if "address" not in found and asked > offered:
                 raise RunError(f"the resource `{name}` (={asked:g}) must be at most {offered:g}, which Ray has here")
         self._call = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(Errand.__call__)
 

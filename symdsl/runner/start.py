@@ -97,22 +97,18 @@ def begin(net: Network, facts: Facts, kind: StartKind, examples: int) -> Start:
     start = stated_start(net, facts)
     if kind == "relaxed":
         return start
-    held, zero = dict[str, float](), set[str]()
+    held, zero = dict[str, Tensor](), set[str]()
     for layer, candidate in _breaking(facts):
         path, place = net.layer(layer.name).paths[candidate.name], f"{layer.name}.{candidate.name}"
         if isinstance(path, Path) and path.linear_in:  # one without says nothing of sides, and stays as it is
             output, *inputs = path.linear_in
             path.get_parameter(output).detach().zero_()
             zero.add(f"{place}.{output}")
-            held |= {f"{place}.{name}": _precision_at_scale(path.get_parameter(name)) for name in inputs}
+            held |= {f"{place}.{name}": path.get_parameter(name).detach() for name in inputs}
     if examples > FEW_EXAMPLES:
         return attrs.evolve(start, zero=frozenset(zero))
-    precisions = start.precisions | {key: held[key] for key in start.learned & held.keys()}
-    return Start(precisions, start.learned - held.keys(), start.scales, frozenset(zero))
-
-
-def _precision_at_scale(weights: Tensor) -> float:
-    return float(1 / weights.detach().square().mean())
+    at_scale = {key: float(1 / held[key].square().mean()) for key in start.learned & held.keys()}
+    return Start(start.precisions | at_scale, start.learned - held.keys(), start.scales, frozenset(zero))
 
 
 @torch.no_grad()
