@@ -157,10 +157,13 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
         group: `p4` (quarter turns), `p4m` (with flips), `translations`, or `rotations(n)`, bilinear unless n is 2 or 4.
 
     Raises:
+        TypeError: if the data are neither.
         ValueError: if there is no such group, it does not fit the images, these are not `[n, C, h, w]`, there is not a
             label for each of them, or a label is not a class of the module's.
         RunError: if the targets are not classes.
     """
+    if not isinstance(data, Examples) and not (isinstance(data, tuple) and len(data) == 2):
+        raise TypeError(f"`data` (a {type(data).__name__}) must be examples, such as `dataset.test`, or a pair (x, y)")
     x, y = (data.x, data.y) if isinstance(data, Examples) else data
     if y.is_floating_point() or y.ndim != 1:
         raise RunError("an audit needs class labels: it compares class probabilities")

@@ -159,7 +159,7 @@ class Lines(Silent):
         """Print the text; a search outlives whoever read its log."""
         try:
             print(f"{self._lead}{text}", file=self._stream, flush=True)
-        except BrokenPipeError:
+        except OSError:
             discard_unwritable(self._stream)
 
 

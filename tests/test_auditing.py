@@ -206,6 +206,11 @@ def test_targets_must_be_classes() -> None:
         symdsl.audit(nn.Flatten(), (noise(2, 1, 4, 4), noise(2)))
 
 
+def test_data_are_examples_or_a_pair() -> None:
+    with pytest.raises(TypeError, match=r"`data` \(a Tensor\) must be examples, such as `dataset.test`, or a pair"):
+        symdsl.audit(nn.Flatten(), noise(2, 1, 4, 4))
+
+
 @pytest.mark.parametrize(("images", "labels"), [(2, 1), (1, 2), (0, 0)])
 def test_every_image_has_a_label(images: int, labels: int) -> None:
     with pytest.raises(ValueError, match=f"`data` has {images} images and {labels} labels, expected one label"):

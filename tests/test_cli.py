@@ -9,6 +9,7 @@ import pty
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,50 @@ def test_usage_errors_end_with_2(tiny: Path, arguments: list[str], complaint: st
     done = call(*arguments)
     assert (done.exit_code, done.stdout) == (2, "")
     assert complaint in words(done.stderr)
+
+
+@pytest.mark.parametrize("name", ["spec.sym", "run.json", "model.safetensors", "checkpoint.json"])
+def test_no_output_replaces_a_file_that_a_run_needs(run: Path, name: str) -> None:
+    output = run / name
+    before = output.read_bytes()
+    for words_of_command in (
+        ("show", run, "--emit", "svg"),
+        ("report", run),
+        ("audit", run),
+        ("predict", run, "x.npz"),
+        ("export", run, "--to", "pt2"),
+        ("compile", run / "spec.sym"),
+    ):
+        done = call(*words_of_command, "-o", output)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "is a file that a run needs: name another" in words(done.stderr)
+    assert output.read_bytes() == before
+    done = call("show", run, "--emit", "svg", "-o", run / "architecture.svg")
+    assert (done.exit_code, done.stdout) == (0, "")
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", ">&-", "<&- >&- 2>&-"])
+def test_a_search_outlives_streams_that_cannot_be_used(tiny: Path, tmp_path: Path, redirection: str) -> None:
+    line = f'exec "$0" -m symdsl search tiny.sym --device cpu --seeds 2 --jobs 2 --out all {redirection}'
+    shell = ["import os, sys; os.execv('/bin/sh', ['sh', '-c', *sys.argv[1:]])", line, sys.executable]
+    with started(["-c", *shell], tmp_path) as running:
+        printed, complaint = running.communicate()
+    assert (running.returncode, complaint if "2>" in redirection else "") == (0, "")
+    assert ("runs: all" in printed) is (">&-" not in redirection.replace("2>&-", ""))
+    assert call("runs", "all").stdout.count("finished") == 2
+
+
+@pytest.mark.parametrize(
+    "arguments", [("check", "tiny.sym"), ("explain", "E203"), ("compile", "tiny.sym"), ("fmt", "-")]
+)
+def test_a_closed_stream_is_nothing(tiny: Path, tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    tiny.write_text(WRONG if arguments[0] == "check" else TINY)
+    shell = ["import os, sys; os.execv('/bin/sh', ['sh', '-c', *sys.argv[1:]])"]
+    line = f'exec "$0" -m symdsl {" ".join(arguments)} <&- >&-'
+    with started(["-c", *shell, line, sys.executable], tmp_path) as running:
+        printed, complaint = running.communicate()
+    assert (running.returncode, printed) == (int(arguments[0] == "check"), "")
+    assert "Traceback" not in complaint
 
 
 @pytest.mark.parametrize("command", ["check", "fmt", "compile", "search", "map"])
@@ -950,8 +995,11 @@ def test_a_sweep_that_fails_or_is_interrupted_says_how_to_go_on(
         (["tiny.sym", "--resume", "all"], 2, "a sweep continues as it was started"),
         (["tiny.sym", "--set", "widht=1,2"], 1, "did you mean `width`?"),
         (["tiny.sym", "--set", "width=1,0"], 1, "--set:1:7"),
-        (["tiny.sym", "--resource", "cpu=2"], 3, "did you mean `cpus`?"),
-        (["--resume", "nowhere"], 3, "nowhere/sweep.json: cannot be read: No such file or directory"),
+        (["tiny.sym", "--resource", "cpu=2"], 2, "did you mean `cpus`?"),
+        (["tiny.sym", "--resource", "cpus=1.5"], 2, "must be a whole number"),
+        (["tiny.sym", "--resource", "cpus=1", "--resource", "cpus=2"], 2, "`cpus` is given twice"),
+        (["--resume", "nowhere"], 3, "error: nowhere: no such folder"),
+        (["--resume", "."], 3, "error: .: does not hold runs of a sweep, there is no sweep.json"),
     ],
 )
 def test_a_sweep_that_cannot_be_run(tiny: Path, arguments: list[str], status: int, complaint: str) -> None:

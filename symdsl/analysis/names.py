@@ -287,7 +287,9 @@ class Scope:
     def refuse(self, name: str, others: Sequence[str] = ()) -> None:
         """Report a circular `let`, and make its value unknown; `others` are part of the circle."""
         notes = [(self.lets[other].name.span, "by way of this one") for other in others[:_MOST_LISTED]]
-        self.collector.report("E309", self.lets[name].name.span, f"`{name}` is defined by itself", notes=notes)
+        here, value = self.lets[name].name.span, self.lets[name].value.span
+        place = here if value.source == here.source else value  # of the setting that gave the value
+        self.collector.report("E309", place, f"`{name}` is defined by itself", notes=notes)
         self._known[name] = None
 
     def let(self, name: ast.Word) -> Located | None:

@@ -41,10 +41,12 @@ class Override:
         """Return an override for a Python value, which may be an override already.
 
         Raises:
-            TypeError: if the language has no such value.
+            TypeError: if the key is no text, or the language has no such value.
         """
         if isinstance(value, Override):
             return value
+        if not isinstance(key, str):
+            raise TypeError(f"the key {key!r} of `overrides` must be a text, such as 'search.epochs'")
         text = value if isinstance(value, str) else _expression(value)
         return cls(key, text, _in_one_line(f"{key}={text}"), number)
 

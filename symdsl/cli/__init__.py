@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 
 import rich_click as click
 
@@ -31,7 +32,18 @@ def main() -> None:
 
     A SPEC is a `.sym` file; a RUN is the folder that a search leaves. Start with `symdsl new NAME`.
     """
+    _replace_closed_streams()
     _share_cores()
+
+
+def _replace_closed_streams() -> None:
+    """Puts nothing in the place of standard streams that are closed, here and in the processes that this one starts."""
+    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.dup2(nowhere, number)
+            os.set_inheritable(number, True)
+            setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
 
 
 def _share_cores() -> None:

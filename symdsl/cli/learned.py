@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from symdsl.cli.options import PATH, device_option, json_option
+from symdsl.cli.options import PATH, device_option, json_option, output_option
 from symdsl.cli.terminal import deliver, note, refuse_overwriting
 from symdsl.groups import ORBITS, is_orbit
 from symdsl.views import PREDICTION_VIEWS, audit_bytes, json_bytes
@@ -35,9 +35,7 @@ def orbit_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     metavar="G",
     help="Movements of the input: p4 (quarter turns), p4m (with flips), translations, or rotations(n).",
 )
-@click.option(
-    "-o", "--output", type=PATH, help="File of the picture, an SVG; by default audit.svg, in the run's folder."
-)
+@output_option(help="File of the picture, an SVG; by default audit.svg, in the run's folder.")
 @device_option
 @json_option
 def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool) -> None:
@@ -72,7 +70,7 @@ def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool
     show_default=True,
     help="What to print.",
 )
-@click.option("-o", "--output", type=PATH, help="Write to this file, not to standard output.")
+@output_option(help="Write to this file, not to standard output.")
 @click.option(
     "--map", "plain", is_flag=True, help="Print the network's own outputs, without the uncertainty of its weights."
 )
@@ -123,9 +121,7 @@ def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[st
     required=True,
     help="pt2: a program of torch.export; onnx; torch: a folder with a readable model.py and its weights.",
 )
-@click.option(
-    "-o", "--output", type=PATH, help="File, or folder, to write; by default SPEC.pt2, SPEC.onnx or SPEC-torch."
-)
+@output_option(help="File, or folder, to write; by default SPEC.pt2, SPEC.onnx or SPEC-torch.")
 def export(run: Path, to: str, output: Path | None) -> None:
     """Write the network of a finished run as a file or folder that works without symdsl.
 

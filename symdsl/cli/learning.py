@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 from collections.abc import Callable
@@ -16,7 +15,7 @@ from symdsl.cli.endings import ending_gently, telling_the_way_on
 from symdsl.cli.networks import load
 from symdsl.cli.options import PATH, SEED, device_option, json_option, seed_numbers, set_option
 from symdsl.cli.runs import show_result
-from symdsl.cli.terminal import fail, is_first_rank, refuse_ranks
+from symdsl.cli.terminal import fail, is_first_rank, refuse_ranks, say
 from symdsl.progress import Callback, observers
 
 if TYPE_CHECKING:
@@ -105,8 +104,7 @@ class _Request:
         lines = [(shlex.join(words), about) for words, about in commands]
         width = max(len(line) for line, _ in lines)
         for start, (line, about) in zip(("next:", "     "), lines, strict=False):
-            with contextlib.suppress(OSError):  # nobody may be reading any more
-                click.echo(f"{start} {line:{width}}  # {about}", err=True)
+            say(f"{start} {line:{width}}  # {about}")
 
 
 def _search_options(command: Callable[..., None]) -> Callable[..., None]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from symdsl.cli.options import PATH, SEED, device_name, json_option, set_option, spec_argument
+from symdsl.cli.options import PATH, SEED, device_name, json_option, output_option, set_option, spec_argument
 from symdsl.cli.terminal import deliver, note, refuse_overwriting, tell
 from symdsl.views import NETWORK_VIEWS, data_bytes, json_bytes
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.option(
     "--emit", type=click.Choice(list(NETWORK_VIEWS)), default="summary", show_default=True, help="What to show."
 )
-@click.option("-o", "--output", type=PATH, help="Write to this file, not to standard output.")
+@output_option(help="Write to this file, not to standard output.")
 @set_option
 @click.option(
     "--device", callback=device_name, metavar="DEVICE", help="Also time one batch there: auto, cpu or cuda[:n]."

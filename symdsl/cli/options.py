@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,16 @@ def seed_numbers(ctx: click.Context, param: click.Parameter, value: str | None) 
     return numbers if "," in value else numbers[0]
 
 
+def new_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """Return the path of an output, which may not be a file that a run needs."""
+    if value is not None:
+        from symdsl.runs.folder import is_kept_file
+
+        if is_kept_file(value):
+            raise click.BadParameter(f"`{value}` is a file that a run needs: name another", ctx, param)
+    return value
+
+
 PATH = click.Path(path_type=Path, readable=False)
 SEED = click.IntRange(0)
 spec_argument = click.argument("spec", type=PATH)
@@ -84,4 +95,5 @@ device_option = click.option(
     show_default=True,
     help="Where to compute: auto (a GPU where there is one), cpu or cuda[:n].",
 )
+output_option = partial(click.option, "-o", "--output", type=PATH, callback=new_output)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table.")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from symdsl.cli.options import PATH, device_option, json_option, settings_of_data
+from symdsl.cli.options import PATH, device_option, json_option, output_option, settings_of_data
 from symdsl.cli.terminal import deliver
 from symdsl.diagnostics import RunError
 from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, SWEEP_VIEWS, json_bytes, runs_bytes
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", type=PATH)
 @click.option("--emit", type=click.Choice(list(RUN_VIEWS)), default="table", show_default=True, help="What to show.")
-@click.option("-o", "--output", type=PATH, help="Write to this file, not to standard output.")
+@output_option(help="Write to this file, not to standard output.")
 def show(run: Path, emit: str, output: Path | None) -> None:
     """Show the layer table of a run or of several seeds, or draw its picture; of a sweep, means over its seeds."""
     deliver(lambda: run_view(run, emit), emit, output)
@@ -43,9 +43,7 @@ def runs(folder: Path, as_json: bool) -> None:
 
 @click.command()
 @click.argument("runs", type=PATH, nargs=-1, required=True, metavar="RUN...")
-@click.option(
-    "-o", "--output", type=PATH, default="report.html", show_default=True, help="Write the page to this file."
-)
+@output_option(default="report.html", show_default=True, help="Write the page to this file.")
 @click.option("--open", "opened", is_flag=True, help="Open the page when it is written.")
 def report(runs: tuple[Path, ...], output: Path, opened: bool) -> None:
     """Write one HTML page about a run, or about several side by side; the page works offline.

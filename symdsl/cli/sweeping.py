@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +14,7 @@ import rich_click as click
 from symdsl.cli.endings import ending_gently, telling_the_way_on
 from symdsl.cli.options import PATH, device_option, json_option, seed_numbers
 from symdsl.cli.runs import show_result
-from symdsl.cli.terminal import fail, refuse_ranks, tell
+from symdsl.cli.terminal import fail, refuse_ranks, say, tell
 from symdsl.progress import observers
 
 if TYPE_CHECKING:
@@ -58,9 +58,15 @@ def values_by_key(ctx: click.Context, param: click.Parameter, given: tuple[str, 
 
 def resources_by_name(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     """Return what a run gets, by name."""
-    if strange := next((one for one in given if not re.fullmatch(r"\w+=.+", one)), None):
-        raise click.BadParameter(f"`{strange}` must have the form K=V", ctx, param)
-    return {name: value for name, _, value in (one.partition("=") for one in given)}
+    found: dict[str, str] = {}
+    for written in given:
+        name, equals, value = written.partition("=")
+        if not (name and equals and value):
+            raise click.BadParameter(f"`{written}` must have the form K=V", ctx, param)
+        if name in found:
+            raise click.BadParameter(f"`{name}` is given twice", ctx, param)
+        found[name] = value
+    return found
 
 
 @attrs.frozen
@@ -154,7 +160,10 @@ def sweep(**options: Any) -> None:
     request = _Request(**options)
     request.check()
     from symdsl import runner
+    from symdsl.runner.engines import check_resources
 
+    with _wrong_usage():
+        check_resources(request.on, request.resources)
     wanted = None if request.resume else _grid(request)
     with ending_gently(), observers(request.quiet) as watcher, telling_the_way_on(watcher, request.resumption):
         folder = runner.sweep(
@@ -178,14 +187,21 @@ def sweep(**options: Any) -> None:
 def _grid(request: _Request) -> Any:
     from symdsl import runner
 
-    try:
+    with _wrong_usage():
         found = runner.grid(request.specs, request.settings, request.seeds, _OBJECTIVES[request.objective or "search"])
-    except ValueError as error:
-        raise click.UsageError(str(error)) from error
     if not request.quiet:
         tell(found.warnings)
-        click.echo(f"{len(found.runs)} run{'s' * (len(found.runs) > 1)}", err=True)
+        say(f"{len(found.runs)} run{'s' * (len(found.runs) > 1)}")
     return found
+
+
+@contextlib.contextmanager
+def _wrong_usage() -> Iterator[None]:
+    """Turns an argument that the package refuses into a wrong command line."""
+    try:
+        yield
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _tell_files(folder: Path, request: _Request) -> None:

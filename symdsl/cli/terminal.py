@@ -93,13 +93,23 @@ def tell(diagnostics: Sequence[Diagnostic]) -> None:
     """Print diagnostics to standard error."""
     if diagnostics and is_first_rank():
         colour = wants_colour(sys.stderr.isatty(), os.environ)
-        click.echo(render_text(diagnostics, colour), err=True, color=colour)
+        say(render_text(diagnostics, colour), colour)
 
 
 def note(news: object) -> None:
     """Print a line to standard error, unless it is None."""
     if news is not None and is_first_rank():
-        click.echo(str(news), err=True)
+        say(str(news))
+
+
+def say(line: str, colour: bool | None = None) -> None:
+    """Print a line to standard error, if it can be written: a command outlives whoever reads there."""
+    from symdsl.progress import discard_unwritable
+
+    try:
+        click.echo(line, err=True, color=colour)
+    except OSError:
+        discard_unwritable(sys.stderr)
 
 
 def fail(reason: str) -> NoReturn:
@@ -117,7 +127,7 @@ def refuse_overwriting(spec: Path, output: Path | None) -> None:
 
 def say_why(reason: str) -> None:
     """Print why the program ends, in one line, whichever rank this is."""
-    click.echo(f"error: {' '.join(reason.split())}", err=True)
+    say(f"error: {' '.join(reason.split())}")
 
 
 def deliver(view: Callable[[], bytes], emit: str, output: Path | None) -> None:

@@ -128,6 +128,7 @@ def _written(module: nn.Module, shares: Mapping[str, str]) -> str:
 
 def _prepared(prepare: Preparation) -> str:
     lines = ["def prepare(x: Tensor) -> Tensor:", '    """Images as the network reads them."""']
+    lines += ["    x = torch.as_tensor(x)  # of a NumPy array too"]
     lines += [f"    if x.ndim != 4 or x.shape[1] != {prepare.data.channels}:"]
     expected = f"expected [n, {prepare.data.channels}, row, column]"
     lines += [f'        raise ValueError(f"the images are of shape {{list(x.shape)}}, {expected}")']

@@ -251,25 +251,22 @@ class OnRay(_Elsewhere[Any]):
         device: where runs compute; on GPUs a run gets one unless `gpus` says otherwise.
 
     Raises:
-        RunError: Ray is not installed or not reached, or a resource makes no sense or is not on this machine.
+        RunError: Ray is not installed or not reached, or a resource is not on this machine.
     """
-
-    NAMES = ("cpus", "gpus", "address")
 
     def __init__(self, resources: Resources, device: str) -> None:
         self._ray = _package("ray", "ray")
-        found = _checked(resources, self.NAMES, "ray")
-        cpus, gpus = _number(found, "cpus", 1), _number(found, "gpus", float(device.startswith("cuda")))
+        cpus, gpus = _number(resources, "cpus", 1), _number(resources, "gpus", float(device.startswith("cuda")))
         super().__init__(max(1, round(cpus)))
         try:
             self._ray.init(
-                address=found.get("address"), ignore_reinit_error=True, log_to_driver=False, logging_level=40
+                address=resources.get("address"), ignore_reinit_error=True, log_to_driver=False, logging_level=40
             )
         except (ConnectionError, RuntimeError, ValueError) as error:
             raise RunError(f"Ray cannot be started or reached: {error}") from error
         here = self._ray.cluster_resources()
         for name, asked, offered in (("cpus", cpus, here.get("CPU", 0.0)), ("gpus", gpus, here.get("GPU", 0.0))):
-            if "address" not in found and asked > offered:
+            if "address" not in resources and asked > offered:
                 raise RunError(f"the resource `{name}` (={asked:g}) must be at most {offered:g}, which Ray has here")
         self._call = self._ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=0)(Errand.__call__)
 
@@ -306,30 +303,23 @@ class OnSlurm(_Elsewhere[Any]):
         device: where runs compute; on GPUs a run gets one unless `gpus` says otherwise.
 
     Raises:
-        RunError: submitit is not installed, there is no Slurm here, or a resource makes no sense.
+        RunError: submitit is not installed, or there is no Slurm here.
     """
-
-    NAMES = ("cpus", "gpus", "hours", "memory_gb", "cluster", "slurm_partition", "slurm_account", "slurm_qos")
 
     def __init__(self, resources: Resources, device: str) -> None:
         self._submitit = _package("submitit", "slurm")
-        own = {name: value for name, value in resources.items() if not name.startswith("slurm_")}
-        found = _checked(own, self.NAMES, "slurm")
-        cpus = max(1, round(_number(found, "cpus", 1)))
+        cpus = int(_number(resources, "cpus", 1))
         super().__init__(cpus)
-        gpus = _number(found, "gpus", float(device.startswith("cuda")))
-        if gpus != int(gpus):
-            raise RunError(f"the resource `gpus` (={found['gpus']}) must be whole on Slurm")
-        self._cluster = found.get("cluster", "slurm")
+        self._cluster = resources.get("cluster", "slurm")
         self._settings: dict[str, Any] = {
             "name": "symdsl",
             "cpus_per_task": cpus,
-            "gpus_per_node": int(gpus),
-            "timeout_min": max(1, math.ceil(60 * _number(found, "hours", 24))),
+            "gpus_per_node": int(_number(resources, "gpus", device.startswith("cuda"))),
+            "timeout_min": max(1, math.ceil(60 * _number(resources, "hours", 24))),
             **{name: value for name, value in resources.items() if name.startswith("slurm_")},
         }
-        if "memory_gb" in found:
-            self._settings["mem_gb"] = _number(found, "memory_gb", 0)
+        if "memory_gb" in resources:
+            self._settings["mem_gb"] = _number(resources, "memory_gb", 0)
         self._executor(Path(REPORTS))  # so that a mistake is reported at once
 
     def _executor(self, folder: Path) -> Any:
@@ -373,24 +363,42 @@ def _package(name: str, extra: str) -> Any:
         raise RunError(f"this needs `{name}`: run `pip install 'symdsl[{extra}]'`") from error
 
 
-def _checked(resources: Resources, names: tuple[str, ...], place: str) -> Resources:
-    for name in resources:
-        if name not in names:
-            close = difflib.get_close_matches(name, names, 1)
-            meant = f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(names)}"
-            raise RunError(f"unknown resource `{name}` of a run on {place}{meant}")
-    return resources
+_NAMES: dict[Place, tuple[str, ...]] = {
+    "local": ("cpus",),
+    "ray": ("cpus", "gpus", "address"),
+    "slurm": ("cpus", "gpus", "hours", "memory_gb", "cluster", "slurm_partition", "slurm_account", "slurm_qos"),
+}
+_NUMBERS = ("cpus", "gpus", "hours", "memory_gb")
+_WHOLE: dict[Place, tuple[str, ...]] = {"local": ("cpus",), "ray": (), "slurm": ("cpus", "gpus")}
 
 
-def _number(resources: Resources, name: str, default: float) -> float:
-    text = resources.get(name, str(default))
+def check_resources(place: Place, resources: Resources) -> None:
+    """Check what a run is to get at a place; anything that begins with `slurm_` is left to submitit.
+
+    Raises:
+        ValueError: the place does not know a resource, or a number is none or out of range.
+    """
+    for name, text in resources.items():
+        if name not in _NAMES[place] and not (place == "slurm" and name.startswith("slurm_")):
+            close = difflib.get_close_matches(name, _NAMES[place], 1)
+            meant = f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(_NAMES[place])}"
+            raise ValueError(f"unknown resource `{name}` of a run on {place}{meant}")
+        whole, least = name in _WHOLE[place], int(name == "cpus" and place != "ray")
+        if name in _NUMBERS and not _is_number(text, whole, least):
+            kind = "a whole number" if whole else "a number"
+            raise ValueError(f"the resource `{name}` (={text}) must be {kind}, not below {least}")
+
+
+def _is_number(text: str, whole: bool, least: int) -> bool:
     try:
         value = float(text)
     except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        raise RunError(f"the resource `{name}` (={text}) must be a number, not below 0")
-    return value
+        return False
+    return least <= value < float("inf") and (value.is_integer() or not whole)
+
+
+def _number(resources: Resources, name: str, default: float) -> float:
+    return float(resources.get(name, default))
 
 
 def _first_line(error: Exception) -> str:
@@ -402,8 +410,8 @@ def _last_line(error: Exception) -> str:
 
 
 def _local(resources: Resources, device: str, jobs: int) -> Engine:
-    found, cores = _checked(resources, ("cpus",), "local"), (os.cpu_count() or 1) // jobs
-    return Children(max(1, round(_number(found, "cpus", cores))), asked_for="cpus" in found)
+    cores = max(1, (os.cpu_count() or 1) // jobs)
+    return Children(int(_number(resources, "cpus", cores)), asked_for="cpus" in resources)
 
 
 ENGINES: dict[Place, Callable[[Resources, str, int], Engine]] = {

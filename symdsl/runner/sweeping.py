@@ -19,7 +19,7 @@ from symdsl.data.checks import check_handed_over
 from symdsl.diagnostics import Diagnostic, RunError, SpecError
 from symdsl.progress import Observers
 from symdsl.report import report_html
-from symdsl.runner.engines import ENGINES, Place, Resources
+from symdsl.runner.engines import ENGINES, Place, Resources, check_resources
 from symdsl.runner.many import run_all
 from symdsl.runner.searching import Objective, objective_of
 from symdsl.runner.seeds import numbered
@@ -157,7 +157,7 @@ def sweep(
         The folder, with all that is known of the runs.
 
     Raises:
-        ValueError: jobs make no sense, or there is neither a grid nor a sweep to resume.
+        ValueError: jobs or resources make no sense, or there is neither a grid nor a sweep to resume.
         RunError: the folder or the engine cannot be used.
         KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
@@ -166,6 +166,7 @@ def sweep(
     if (wanted is None) == (resume is None):
         raise ValueError("`wanted` or `resume` must be given, and not both")
     at_a_time = jobs or (1 if on == "local" else _MOST_AT_A_TIME)
+    check_resources(on, resources or {})
     engine = ENGINES[on](resources or {}, device, at_a_time)
     with _opened(wanted, out, resume) as folder, watch or Observers() as watcher:
         watcher.on_start(folder.path)

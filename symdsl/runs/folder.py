@@ -27,6 +27,7 @@ from symdsl.runs.files import (
     write_atomic,
 )
 from symdsl.runs.locks import LOCK, LockedFolder, in_use, locked
+from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.runs.schema import Status, check_result, check_status
 
 if TYPE_CHECKING:
@@ -46,6 +47,23 @@ PICTURES: Mapping[str, Literal["dot", "svg", "png"]] = {
 
 _FREE = frozenset({LEARNED, *PICTURES})
 """Files that a user may change: that they are there is checked, not what they hold."""
+
+_LISTS = (RUN, SEEDS, SWEEP)
+_OWN = frozenset(
+    {
+        *_LISTS,
+        RESULT,
+        METRICS,
+        SPEC,
+        GRAPH,
+        WEIGHTS,
+        POSTERIOR,
+        PREDICTIONS,
+        LOCK,
+        *checkpoint.STATES,
+        *checkpoint.TENSORS,
+    }
+)
 
 PACKAGES = ("symdsl", "torch", "torchvision", "numpy", "networkx", "scikit-learn", "safetensors")
 
@@ -72,6 +90,11 @@ def unused(path: Path) -> Path:
     """Return a path, or the first of `path-2`, `path-3` and so on, at which there is nothing."""
     more = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
     return next(one for one in itertools.chain([path], more) if not one.exists())
+
+
+def is_kept_file(path: Path) -> bool:
+    """Return whether a path is a file that a folder of runs needs as it is."""
+    return path.name in _OWN and any((path.parent / name).is_file() for name in _LISTS)
 
 
 def versions() -> dict[str, str]:
@@ -201,16 +224,25 @@ class RunFolder(LockedFolder):
         return [name for name in _sums(self.read_info()) if not (self.path / name).exists()]
 
     def refuse_damaged(self, *names: str) -> None:
-        """Raise an error if files, by default all, do not match their checksums.
+        """Raise an error, with its remedy, if files, by default all, do not match their checksums.
 
         Raises:
-            RunError: one of them is damaged.
+            RunError: one of them is damaged, or one of those named is missing.
         """
+        for name in sorted({*names} & {*self.missing()}):
+            raise RunError(f"{self.path / name}: missing; {self._repair(name)}")
         for name in self.damaged(*names):
-            advice = (
-                "resuming the run writes it again" if name != SPEC else f"it must be as it was; {self.new_run_advice()}"
-            )
-            raise RunError(f"{self.path / name}: damaged or edited, its checksum is not that in {RUN}; {advice}")
+            reason = f"damaged or edited, its checksum is not that in {RUN}"
+            raise RunError(f"{self.path / name}: {reason}; {self._repair(name)}")
+
+    def _repair(self, name: str) -> str:
+        """Which command writes a file of the run again."""
+        info = self.read_info()
+        command = "symdsl map" if info["objective"] == "map" else "symdsl search"
+        if name != SPEC:
+            return f"`{command} --resume {self.path}` writes it again"
+        words = f"{command} SPEC --seed {info['seed']} --resume {self.path}"
+        return f"`{words}`, with the spec it was started from, writes it again; {self.new_run_advice()}"
 
     def new_run_advice(self) -> str:
         """Return advice on how to train another spec from what this run has learned."""
@@ -324,6 +356,8 @@ class RunFolder(LockedFolder):
         """
         path = self.path / RESULT
         if not path.exists():
+            if self.status == "finished":
+                raise RunError(f"{path}: missing; {self._repair(RESULT)}")
             raise RunError(f"{path}: no result yet, {self._state()}")
         result = read_json(path)
         check_result(path, result)
@@ -337,6 +371,7 @@ class RunFolder(LockedFolder):
         """
         from symdsl.graph import from_json
 
+        self.refuse_damaged(GRAPH)
         try:
             return from_json(json.loads(self.read_text(GRAPH)))
         except ValueError as error:

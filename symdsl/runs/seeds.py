@@ -9,7 +9,7 @@ from typing import IO, Any, Self
 import attrs
 
 from symdsl.diagnostics import RunError
-from symdsl.runs.files import SCHEMA, checksum, read, write_atomic
+from symdsl.runs.files import SCHEMA, checksum, read_if_there, write_atomic
 from symdsl.runs.folder import SEEDS, SPEC
 from symdsl.runs.locks import locked
 from symdsl.runs.several import SeveralFolder, State
@@ -88,7 +88,9 @@ class SeedsFolder(SeveralFolder[Seed]):
             RunError: it is no such folder, in use, or of another spec or objective, or other data were handed over.
         """
         folder = cls.view(path)
-        if folder.read_spec() != text:
+        if folder._is_spec(text.encode()):
+            write_atomic(path / SPEC, text.encode())  # where its copy is lost or damaged
+        elif folder.read_spec() != text:
             raise RunError(
                 f"{path}: was started from another spec; `--resume {path}` without one continues with its own"
             )
@@ -125,10 +127,18 @@ class SeedsFolder(SeveralFolder[Seed]):
         Raises:
             RunError: it is missing, or not as it was when the search began.
         """
-        content = read(self.path / SPEC)
-        if self._head["sha256"].get(SPEC, checksum(content)) != checksum(content):
-            raise RunError(f"{self.path / SPEC}: damaged or edited, its checksum is not that in {SEEDS}")
+        content = read_if_there(self.path / SPEC)
+        if content is None or not self._is_spec(content):
+            reason = "missing" if content is None else f"damaged or edited, its checksum is not that in {SEEDS}"
+            command = "symdsl map" if self._head["objective"] == "map" else "symdsl search"
+            repair = f"`{command} SPEC --resume {self.path}`, with the spec it was started from, writes it again"
+            raise RunError(f"{self.path / SPEC}: {reason}; {repair}")
         return content.decode(errors="replace")
+
+    def _is_spec(self, content: bytes) -> bool:
+        """Whether this is the spec that the search began with."""
+        sealed: str | None = self._head["sha256"].get(SPEC)
+        return sealed == checksum(content)
 
     def content(self) -> dict[str, Any]:
         """Return the content of `seeds.json`: the seeds with their status, and a summary of the finished ones."""

@@ -88,6 +88,9 @@ class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
         Raises:
             RunError: there is no list, or it is damaged: no JSON, or not what the objects need.
         """
+        if not cls.is_one(path):
+            reason = f"does not hold {cls.CALLED}, there is no {cls.LIST}" if path.exists() else "no such folder"
+            raise RunError(f"{path}: {reason}")
         content = read_json(path / cls.LIST)
         try:
             yield content

@@ -231,6 +231,16 @@ def test_values_the_language_does_not_have_are_the_callers_mistake(value: object
         load(POSITION, {"width": value})
 
 
+def test_a_key_is_a_text() -> None:
+    with pytest.raises(TypeError, match="the key 3 of `overrides` must be a text"):
+        load(POSITION, {3: 3})  # type: ignore[dict-item]
+
+
+def test_a_setting_that_refers_to_itself_is_shown_where_it_is_written() -> None:
+    with pytest.raises(SpecError, match=r"`candidates` is defined by itself\n  --> --set:1:12"):
+        load(POSITION, {"candidates": "candidates"})
+
+
 def test_values_from_python() -> None:
     text = "let a = 1\nlet b = 2\ndata synthetic(classes = a)\n" + NETWORK + "\nsearch { batch = 1 - b }"
     assert parse(text, {"a": 3, "b": -4}).facts.search.batch == 5

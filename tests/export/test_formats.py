@@ -201,7 +201,7 @@ def test_plain_pytorch_needs_torch_alone(run: Run, test_set: torch.Tensor, tmp_p
         "or uint8'), found\n"
         "with torch.no_grad():\n"
         "    np.savez('out.npz', all=net(x), one=net(x[:1]), some=net(x[1:8]), "
-        "prepared=prepare(torch.from_numpy(np.load('raw.npy'))))\n"
+        "prepared=prepare(np.load('raw.npy')))\n"
         "assert not [name for name, module in sys.modules.items() if name.startswith('symdsl') and module]\n"
     )
     found = elsewhere(program, tmp_path / "net", ("symdsl", "torchvision", "sklearn", "onnx"))

@@ -71,6 +71,22 @@ def test_what_evaluates_a_run_names_the_file_that_is_damaged(finished, name):
         runner.evaluate(finished, device="cpu")
 
 
+@pytest.mark.parametrize(
+    ("name", "use"),
+    [
+        ("model.safetensors", lambda run: runner.evaluate(run, device="cpu")),
+        ("graph.json", lambda run: RunFolder.view(run).read_graph()),
+        ("result.json", lambda run: RunFolder.view(run).read_result()),
+    ],
+)
+def test_what_needs_a_missing_file_says_how_it_is_written_again(finished, name, use):
+    (finished / name).unlink()
+    with pytest.raises(RunError, match=rf"run/{name}: missing; `symdsl search --resume .*run` writes it again"):
+        use(finished)
+    runner.search(device="cpu", resume=finished)
+    assert use(finished)
+
+
 def test_every_byte_of_the_weights_counts(finished):
     for place in (0, 100, -200, -1):
         flip(finished / "model.safetensors", place)
@@ -86,7 +102,7 @@ def test_a_run_whose_spec_was_edited_does_not_go_on(broken, change):
     assert change[0] in text
     kept.write_text(text.replace(*change))
     message = (
-        r"run/spec.sym: damaged or edited, .* it must be as it was; `symdsl search SPEC --from .*run` starts a new"
+        r"run/spec.sym: damaged or edited, .* `symdsl search SPEC --seed 711 --resume .*run`, with the spec it was"
     )
     with pytest.raises(RunError, match=message):
         runner.search(device="cpu", resume=broken)
@@ -104,7 +120,7 @@ def test_the_spec_it_was_started_from_mends_a_run(small, broken, tmp_path):
 
 def test_a_missing_spec_is_said_to_be_missing(small, broken):
     (broken / "spec.sym").unlink()
-    with pytest.raises(RunError, match=r"run/spec.sym: cannot be read: No such file"):
+    with pytest.raises(RunError, match=r"run/spec.sym: missing; `symdsl search SPEC --seed 711 --resume"):
         runner.search(device="cpu", resume=broken)
     assert resumed(broken, small()) == [f"{broken / 'spec.sym'} was missing; it is written again"]
 

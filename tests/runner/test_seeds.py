@@ -373,9 +373,14 @@ def test_a_folder_is_used_for_one_search_only(small, quick, tmp_path):
     with pytest.raises(ValueError, match="`spec` can be left out only to resume"):
         search_seeds(out=tmp_path / "new")
     (tmp_path / "all" / "spec.sym").write_text(another.text())
-    for given in (None, quick, another):
-        with pytest.raises(RunError, match=r"all/spec.sym: damaged or edited, its checksum is not that in seeds.json"):
+    for given in (None, another):
+        with pytest.raises(RunError, match=r"all/spec.sym: damaged or edited, .* `symdsl search SPEC --resume .*all`"):
             search_seeds(given, resume=tmp_path / "all")
+    (tmp_path / "all" / "spec.sym").unlink()
+    with pytest.raises(RunError, match=r"all/spec.sym: missing; `symdsl search SPEC --resume .*all`, with the spec"):
+        search_seeds(resume=tmp_path / "all")
+    search_seeds(quick, device="cpu", resume=tmp_path / "all")
+    assert (tmp_path / "all" / "spec.sym").read_text() == quick.text()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes").touch()
     with pytest.raises(RunError, match=r"is not empty \(it holds notes\)"):

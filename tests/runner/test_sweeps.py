@@ -18,7 +18,7 @@ from symdsl.progress import Observers, Silent
 from symdsl.render import table_text
 from symdsl.render.sweeps import sweep_table
 from symdsl.runner import engines, grid, sweep
-from symdsl.runner.engines import Children, Errand, InProcess, OnSlurm
+from symdsl.runner.engines import Children, Errand, InProcess, OnSlurm, check_resources
 from symdsl.runner.many import run_all
 from symdsl.runner.tasks import Task, performed
 from symdsl.runs import RunFolder, SweepFolder
@@ -235,11 +235,31 @@ def test_a_sweep_that_makes_no_sense(tiny, tmp_path):
         sweep(grid([tiny], {}), jobs=0)
     with pytest.raises(ValueError, match="`wanted` or `resume` must be given"):
         sweep()
-    with pytest.raises(RunError, match="unknown resource `cpu` of a run on local; did you mean `cpus`"):
+    with pytest.raises(ValueError, match="unknown resource `cpu` of a run on local; did you mean `cpus`"):
         sweep(grid([tiny], {}), out=tmp_path / "all", resources={"cpu": "1"})
-    with pytest.raises(RunError, match=r"`cpus` \(=many\) must be a number, not below 0"):
-        sweep(grid([tiny], {}), out=tmp_path / "all", resources={"cpus": "many"})
     assert not (tmp_path / "all").exists()
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "value", "what"),
+    [
+        ("local", "cpus", "many", "a whole number, not below 1"),
+        ("local", "cpus", "0", "a whole number, not below 1"),
+        ("local", "cpus", "1.5", "a whole number, not below 1"),
+        ("slurm", "gpus", "0.5", "a whole number, not below 0"),
+        ("slurm", "hours", "-1", "a number, not below 0"),
+        ("ray", "cpus", "inf", "a number, not below 0"),
+    ],
+)
+def test_a_resource_out_of_range(place, name, value, what):
+    with pytest.raises(ValueError, match=rf"the resource `{name}` \(={value}\) must be {what}"):
+        check_resources(place, {name: value})
+
+
+def test_resources_that_a_place_has():
+    check_resources("local", {"cpus": "2.0"})
+    check_resources("ray", {"cpus": "0.5", "gpus": "0.25", "address": "here:1"})
+    check_resources("slurm", {"gpus": "0", "hours": "1.5", "slurm_mem_per_gpu": "8G"})
 
 
 @pytest.mark.parametrize("content", ["", "{}", '{"schema": 1, "points": [], "runs": [{}]}'])
@@ -284,8 +304,8 @@ def test_too_many_combinations_are_refused_before_they_are_made(tiny):
 
 def test_slurm_runs_a_task_by_submitit_and_hands_on_what_it_reports(tiny, tmp_path):
     pytest.importorskip("submitit", reason="needs the extra `slurm`")
-    with pytest.raises(RunError, match="unknown resource `hour` of a run on slurm; did you mean `hours`"):
-        OnSlurm({"hour": "2"}, "cpu")
+    with pytest.raises(ValueError, match="unknown resource `hour` of a run on slurm; did you mean `hours`"):
+        check_resources("slurm", {"hour": "2"})
     wanted, told = grid([tiny], {}, [1]), Epochs()
     found = sweep(wanted, out=tmp_path / "all", on="slurm", resources={"cluster": "local"}, device="cpu", watch=told)
     assert [one.seed for one in found.finished()] == [1]
@@ -417,5 +437,3 @@ def test_a_job_that_slurm_refuses_is_one_line(tiny, tmp_path, monkeypatch):
     errand = Errand.of(Task(tiny.read_text(), "tiny", 1, "cpu", "laplace", str(tmp_path / "run"), "one"), 1)
     with pytest.raises(RunError, match="Slurm refuses the job: invalid partition specified"):
         engine.submitted(errand)
-    with pytest.raises(RunError, match=r"`gpus` \(=0.5\) must be whole on Slurm"):
-        OnSlurm({"cluster": "local", "gpus": "0.5"}, "cpu")
