@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from symdsl.analysis.facts import Arguments
 from symdsl.analysis.overrides import Override, apply_overrides
 from symdsl.diagnostics import Collector
 from symdsl.language.imports import inline
@@ -43,11 +44,12 @@ def comparison(runs: Sequence[Run]) -> Page:
     found = groups(runs)
     names = run_names(found)
     finished = [(names[run], run) for group in found for run in group.runs if run.result]
-    words = "The best of each column is bold."
+    comparable = all(_measured_on(run) == _measured_on(runs[0]) for run in runs)
+    words = "The best of each column is bold." if comparable else "The data differ, so none is called best."
     if any(len(group.runs) > 1 for group in found):
         words += " Spreads are standard deviations between seeds."
     sections = [
-        Section("Metrics", words, tables=[_metrics(found, names)]),
+        Section("Metrics", words, tables=[_metrics(found, names, comparable)]),
         Section("Training", "By epoch, on the training data.", list(_training(found, names))),
         Section("Layer types", "What each search chose, and its share.", tables=list(_agreements(finished))),
         Section(
@@ -108,14 +110,21 @@ def run_names(found: Sequence[Group]) -> dict[Run, str]:
     return {run: name if times[name] == 1 else f"{name}, {run.folder}" for run, name in plain.items()}
 
 
-def _metrics(found: Sequence[Group], names: Mapping[Run, str]) -> Table:
-    """A row for every run, and one for the mean of each group of several."""
+def _measured_on(run: Run) -> list[tuple[str, Arguments]]:
+    """The steps that gave the run its test examples."""
+    return [(step.name, step.arguments) for step in (run.data.source, *run.data.transforms) if step.name != "augment"]
+
+
+def _metrics(found: Sequence[Group], names: Mapping[Run, str], comparable: bool) -> Table:
+    """A row for every run, and one for the mean of each group of several; the best is bold if they are comparable."""
     results = [run.result for group in found for run in group.runs if run.result]
     shown = [tile for tile in TILES if any(value_at(result, tile[1]) is not None for result in results)]
     heads = (("run", "left"), *((name, "right") for name, _, _ in shown))
     best_run = [_best(path, [value_at(result, path) for result in results]) for _, path, _ in shown]
     means = [[_mean(group, path) for _, path, _ in shown] for group in found]
     best_mean = [_best(path, [row[column] for row in means]) for column, (_, path, _) in enumerate(shown)]
+    if not comparable:
+        best_run = best_mean = [None] * len(shown)
     rows: list[list[Cell]] = []
     for group, mean in zip(found, means, strict=True):
         for run in group.runs:

@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from symdsl.analysis.facts import Layer
+from symdsl.analysis.facts import Data, Layer
 from symdsl.diagnostics import RunError
 from symdsl.runs import RunFolder, SeedsFolder, SweepFolder
 from symdsl.runs.folder import PICTURE, SPEC
@@ -27,6 +27,7 @@ class Run:
         info: what `run.json` holds, with the present status.
         result: what `result.json` holds; None for a run that is not finished.
         records: what `metrics.jsonl` holds.
+        data: what it learned from and was measured on.
         layers: of its network, in order.
         spec: the spec as run.
         picture: what was learned, an SVG file; None where it is not drawn yet.
@@ -37,6 +38,7 @@ class Run:
     info: Mapping[str, Any]
     result: Mapping[str, Any] | None
     records: Sequence[Mapping[str, Any]]
+    data: Data
     layers: tuple[Layer, ...]
     spec: str
     picture: str | None
@@ -85,12 +87,14 @@ def _read(run: RunFolder) -> Run:
 
     info = run.read_info() | {"status": run.present_status}
     finished = info["status"] == "finished"
+    graph = run.read_graph()
     return Run(
         folder=run.path,
         info=info,
         result=run.read_result() if finished else None,
         records=run.read_metrics(),
-        layers=tuple(layers(run.read_graph())),
+        data=graph.graph["data"],
+        layers=tuple(layers(graph)),
         spec=run.read_text(SPEC),
         picture=run.read_text(PICTURE) if (run.path / PICTURE).exists() and finished else None,
         predictions=read_predictions(run.path),

@@ -218,7 +218,7 @@ class Trainer:
         weights = [one for one in self.net.parameters() if one.requires_grad]
         if not weights:
             return
-        found = torch.autograd.grad(penalty, weights, retain_graph=True, allow_unused=True)
+        found = torch.autograd.grad(penalty, weights, allow_unused=True)
         for weight, gradient in zip(weights, found, strict=True):
             if gradient is not None:
                 weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad

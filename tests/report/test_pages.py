@@ -217,6 +217,15 @@ def test_the_best_is_bold_and_seeds_have_a_mean_with_a_spread(searched: Path, ag
     ]
 
 
+def test_of_runs_with_other_data_none_is_called_best(searched: Path, again: Path) -> None:
+    first, second = scored(one(searched), 711, 0.9, 0.5), scored(one(again), 5, 0.8, 0.25)
+    other = attrs.evolve(second, data=attrs.evolve(second.data, transforms=()))
+    page = comparison([first, other])
+    assert section(page, "Metrics").words.startswith("The data differ, so none is called best.")
+    assert not any(bold for row in rows_of(page, "Metrics").values() for _, bold in row)
+    assert section(comparison([first, second]), "Metrics").words.startswith("The best of each column is bold.")
+
+
 def test_runs_of_one_spec_are_told_apart_by_what_differs(searched: Path, again: Path) -> None:
     first, second = one(searched), one(again)
     longer = attrs.evolve(second, spec=second.spec.replace("epochs = 4", "epochs = 9"))
