@@ -16,7 +16,7 @@ from statistics import median
 import torch
 
 from symdsl import data, lowering, spec
-from symdsl.runner.start import begin, starts
+from symdsl.runner.start import begin
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
 
@@ -40,8 +40,7 @@ def main() -> None:
     for path in options.specs:
         read = spec.load(path)
         dataset, net = data.load(read), lowering.compile(read)
-        count = len(dataset.train)
-        start = begin(net, read.facts, starts(read.facts, count)[0], count)
+        start = begin(net, read.facts, len(dataset.train))
         trainer = Trainer(net, read.facts, dataset, 0, start)
         structure = Structure(trainer, start, print)
         batch = trainer.train.batch(torch.arange(min(trainer.search.batch, len(trainer.train))), trainer.device)

@@ -60,7 +60,7 @@ def text_of(point: Mapping[str, int]) -> str:
 def measured(point: Mapping[str, int]) -> dict[str, float]:
     """CPU seconds per example of a training step and of an evidence step, and bytes beyond the imports."""
     from symdsl import data, lowering
-    from symdsl.runner.start import begin, starts
+    from symdsl.runner.start import begin
     from symdsl.runner.structure import Structure
     from symdsl.runner.training import Trainer
     from symdsl.spec import parse
@@ -69,8 +69,7 @@ def measured(point: Mapping[str, int]) -> dict[str, float]:
     spec = parse(text_of(point))
     dataset = data.load(spec)
     net = lowering.compile(spec, 0)
-    count = len(dataset.train)
-    start = begin(net, spec.facts, starts(spec.facts, count)[0], count)
+    start = begin(net, spec.facts, len(dataset.train))
     trainer = Trainer(net, spec.facts, dataset, 0, start)
     structure = Structure(trainer, start, lambda note: None)
     training = []

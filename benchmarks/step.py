@@ -33,7 +33,7 @@ from symdsl.kinds.dense import module as dense
 from symdsl.kinds.group import module as group
 from symdsl.kinds.sparse import module as sparse
 from symdsl.nn import RelaxedLayer, pair, relaxed
-from symdsl.runner.start import begin, starts
+from symdsl.runner.start import begin
 from symdsl.runner.training import Trainer
 
 SPEC = Path(__file__).parent.parent / "specs/paper/network.sym"
@@ -100,8 +100,7 @@ def training(spec: Path, examples: int) -> tuple[Trainer, Examples]:
     loaded = symdsl.load(spec)
     dataset = data.load(loaded)
     net = lowering.compile(loaded, 0)
-    count = len(dataset.train)
-    start = begin(net, loaded.facts, starts(loaded.facts, count)[0], count)
+    start = begin(net, loaded.facts, len(dataset.train))
     trainer = Trainer(net, loaded.facts, dataset, 0, start)
     index = torch.arange(examples) % len(dataset.train)
     return trainer, trainer.train.batch(index, trainer.device)

@@ -8,7 +8,7 @@ import torch
 from symdsl import data, lowering
 from symdsl.data import Dataset, Examples
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
-from symdsl.runner.start import begin, starts
+from symdsl.runner.start import begin
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
 from symdsl.spec import Spec, parse
@@ -78,8 +78,7 @@ def structure(spec: Spec, dataset: Dataset | None = None, notes: list[str] | Non
     """The same with the evidence steps; what a user is told goes to `notes`."""
     net = lowering.compile(spec, 0)
     loaded = dataset or data.load(spec)
-    count = len(loaded.train)
-    start = begin(net, spec.facts, starts(spec.facts, count)[0], count)
+    start = begin(net, spec.facts, len(loaded.train))
     one = Trainer(net, spec.facts, loaded, 0, start)
     return Structure(one, start, [].append if notes is None else notes.append)
 

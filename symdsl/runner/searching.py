@@ -258,7 +258,7 @@ class _Run:
         self.start, seed = kind, facts.search.seed
         net = lowering.compile(self.spec, seed).to(self.device)
         settle(net, train.x, seed)
-        start = stated_start(net, facts) if kind is None else begin(net, facts, kind, len(train))
+        start = stated_start(net, facts) if kind is None else begin(net, facts, len(train), kind)
         compared = trial_epochs(facts.search) if self._untried else 0
         if self._weights is not None:
             self._weights.give_to(net)

@@ -76,7 +76,7 @@ def starts(facts: Facts, examples: int) -> tuple[StartKind, ...]:
     return ("relaxed", "symmetric") if any(_breaking(facts)) else ("relaxed",)
 
 
-def begin(net: Network, facts: Facts, kind: StartKind, examples: int) -> Start:
+def begin(net: Network, facts: Facts, examples: int, kind: StartKind | None = None) -> Start:
     """Return the priors that a search starts from, and set the weights of a symmetric start.
 
     Every candidate that breaks a symmetry which another of its layer keeps starts near the limit in which it does not.
@@ -91,11 +91,11 @@ def begin(net: Network, facts: Facts, kind: StartKind, examples: int) -> Start:
     Args:
         net: the network with its initial weights; a symmetric start changes them.
         facts: the checked spec.
-        kind: how to start.
         examples: training examples.
+        kind: how to start; left out, the first of `starts`.
     """
     start = stated_start(net, facts)
-    if kind == "relaxed":
+    if (kind or starts(facts, examples)[0]) == "relaxed":
         return start
     held, zero = dict[str, Tensor](), set[str]()
     for layer, candidate in _breaking(facts):

@@ -59,7 +59,7 @@ def found(curvature):
     dataset = data.load(spec)
     wide = {part: attrs.evolve(one, x=one.x.double()) for part in ("train", "test") for one in [getattr(dataset, part)]}
     net = lowering.compile(spec, 0).double()
-    start = begin(net, spec.facts, "relaxed", 1)
+    start = begin(net, spec.facts, 1, "relaxed")
     trainer = Trainer(net, spec.facts, attrs.evolve(dataset, **wide), 0, start)
     structure = Structure(trainer, start, print)
     structure._fits, structure._nats_gained = lambda *_: True, lambda *_: math.inf

@@ -121,7 +121,7 @@ def test_full_scales_are_those_of_candidates_that_do_not_start_small():
 def started(text: str, kind: StartKind = "relaxed", examples: int = FEW_EXAMPLES):
     spec = parse(text)
     net = lowering.compile(spec, 0)
-    return net, begin(net, spec.facts, kind, examples), spec
+    return net, begin(net, spec.facts, examples, kind), spec
 
 
 @pytest.mark.parametrize(
