@@ -8,6 +8,7 @@ The bar is 1 s, which is held against the processor's where others use the machi
 
 from __future__ import annotations
 
+import argparse
 import os
 import subprocess
 import sys
@@ -40,6 +41,7 @@ def show(name: str, path: Path) -> None:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name, (text, _) in TEXTS.items():
             path = Path(folder) / "spec.sym"
