@@ -40,7 +40,8 @@ class Recorded:
 
     def __init__(self) -> None:
         self.named: dict[str, Any] = {}
-        self.logged: list[tuple[int, Any]] = []
+        self.steps: dict[str, str] = {}
+        self.logged: list[Any] = []
         self.summary: dict[str, Any] = {}
         self.ended: list[int] = []
 
@@ -48,8 +49,11 @@ class Recorded:
         self.named = named
         return self
 
-    def log(self, record: Any, step: int) -> None:
-        self.logged.append((step, record))
+    def define_metric(self, name: str, step_metric: str) -> None:
+        self.steps[name] = step_metric
+
+    def log(self, record: Any) -> None:
+        self.logged.append(record)
 
     def finish(self, exit_code: int = 0) -> None:
         self.ended.append(exit_code)
@@ -76,14 +80,15 @@ def test_the_example_logs_a_search(recorded: Recorded) -> None:
     folder = recorded.named["dir"]
     assert recorded.named["name"] == folder.name
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
-    assert [step for step, _ in recorded.logged] == [1, 2]
-    assert [record["shares"] for _, record in recorded.logged] == [line["shares"] for line in lines]
+    assert recorded.steps == {"*": "epoch"}
+    assert [record["epoch"] for record in recorded.logged] == [1, 2]
+    assert [record["shares"] for record in recorded.logged] == [line["shares"] for line in lines]
     assert recorded.summary["accuracy"] == json.loads((folder / "result.json").read_text())["test"]["accuracy"]
     assert recorded.ended == [0]
 
 
 def test_the_example_says_when_a_search_fails(recorded: Recorded, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(record: Any, step: int) -> None:
+    def full(record: Any) -> None:
         raise OSError("no room")
 
     monkeypatch.setattr(recorded, "log", full)

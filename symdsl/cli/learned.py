@@ -35,11 +35,11 @@ def orbit_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     metavar="G",
     help="Movements of the input: p4 (quarter turns), p4m (with flips), translations, or rotations(n).",
 )
-@output_option(help="File of the picture, an SVG; by default audit.svg, in the run's folder.")
+@output_option(help="File of the picture, an SVG; by default audit.svg, in the run's folder or, for a SPEC, here.")
 @device_option
 @json_option
 def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool) -> None:
-    """Measure how invariant a network is: compare outputs, saliency maps and layers of moved test images.
+    """Measure how invariant a classifier is: compare outputs, saliency maps and layers of moved test images.
 
     For a SPEC, which ends with `.sym`, the network is measured with its initial weights.
     """

@@ -49,13 +49,7 @@ def stated_start(net: Network, facts: Facts) -> Start:
         net: the network with its initial weights.
         facts: the checked spec.
     """
-    priors: dict[str, Prior] = {}
-    for layer in facts.network.layers:
-        for candidate in layer.candidates:
-            for tensor in candidate.tensors:
-                priors[f"{layer.name}.{candidate.name}.{tensor.name}"] = tensor.prior
-        if layer.bias is not None:
-            priors[f"{layer.name}.bias"] = layer.bias
+    priors = _priors(facts)
     return Start(
         {key: prior.precision for key, prior in priors.items()},
         frozenset(key for key, prior in priors.items() if prior.learned),
@@ -86,7 +80,7 @@ def begin(net: Network, facts: Facts, examples: int, kind: StartKind | None = No
     Hu et al. 2022). A network that can fit all of a few examples by its symmetric candidates alone would never ask.
 
     Where a network fits all of a few examples, the curvature vanishes and learned priors hold nothing back. So there
-    the other tensors of the product have fixed priors, of the scale that they start at.
+    the other tensors of the product have fixed priors, of the scale that they start at, unless the spec states theirs.
 
     Args:
         net: the network with its initial weights; a symmetric start changes them.
@@ -107,8 +101,9 @@ def begin(net: Network, facts: Facts, examples: int, kind: StartKind | None = No
             held |= {f"{place}.{name}": path.get_parameter(name).detach() for name in inputs}
     if examples > FEW_EXAMPLES:
         return attrs.evolve(start, zero=frozenset(zero))
-    at_scale = {key: float(1 / held[key].square().mean()) for key in start.learned & held.keys()}
-    return Start(start.precisions | at_scale, start.learned - held.keys(), start.scales, frozenset(zero))
+    unstated = {key for key, prior in _priors(facts).items() if prior.learned and not prior.stated}
+    at_scale = {key: float(1 / held[key].square().mean()) for key in unstated & held.keys()}
+    return Start(start.precisions | at_scale, start.learned - at_scale.keys(), start.scales, frozenset(zero))
 
 
 @torch.no_grad()
@@ -160,6 +155,17 @@ def full_scales(net: Network, facts: Facts) -> dict[str, float]:
     tensors = net.tensors()
     sizes = {key: (norm / tensors[key].numel()) ** 0.5 for key, norm in net.squared_norms(tensors).items()}
     return {key: size / small.get(key, 1.0) if size else 1.0 for key, size in sizes.items()}
+
+
+def _priors(facts: Facts) -> dict[str, Prior]:
+    """The prior of every parameter tensor, by key, as the spec has it."""
+    found: dict[str, Prior] = {}
+    for layer in facts.network.layers:
+        for candidate in layer.candidates:
+            found |= {f"{layer.name}.{candidate.name}.{tensor.name}": tensor.prior for tensor in candidate.tensors}
+        if layer.bias is not None:
+            found[f"{layer.name}.bias"] = layer.bias
+    return found
 
 
 def _breaking(facts: Facts) -> Iterator[tuple[Layer, Candidate]]:

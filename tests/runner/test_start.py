@@ -165,6 +165,13 @@ def test_a_symmetric_start_of_few_examples_sets_output_sides_to_zero_and_holds_t
     assert start.precisions["l2.F-FC.w1"] == 5
 
 
+def test_a_stated_prior_of_an_input_side_is_learned_from_where_the_spec_has_it():
+    _, start, _ = started(STARTS.replace("l2.F-FC.w1 ~ normal(5)", "l2.F-FC ~ normal(5)"), "symmetric")
+    assert start.precisions["l2.F-FC.w1"] == start.precisions["l2.F-FC.w2"] == 5
+    assert {"l2.F-FC.w1", "l2.F-FC.w2"} <= start.learned
+    assert "l1.F-FC.w2" not in start.learned
+
+
 def test_with_many_examples_a_symmetric_start_learns_the_priors_that_a_relaxed_one_does():
     few, few_start, _ = started(STARTS, "symmetric")
     net, start, spec = started(STARTS, "symmetric", FEW_EXAMPLES + 1)
