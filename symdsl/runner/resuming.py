@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import attrs
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from torch import Tensor
 
+from symdsl.analysis.facts import Arguments, Layer
 from symdsl.diagnostics import RunError
+from symdsl.graph.build import layers
 from symdsl.nn import Network
 from symdsl.runner.model import weights_of
 from symdsl.runs import RunFolder
@@ -67,11 +72,13 @@ class Weights:
     Attributes:
         run: its folder.
         epoch: epochs they were trained for.
+        layers: of its network.
         tensors: by the keys of `Network.tensors`.
     """
 
     run: Path
     epoch: int
+    layers: tuple[Layer, ...]
     tensors: dict[str, Tensor] = attrs.field(repr=False)
 
     @classmethod
@@ -82,6 +89,7 @@ class Weights:
             RunError: it has none, or they are damaged.
         """
         folder = RunFolder.view(run)
+        known = layers(folder.read_graph())
         if folder.status != "finished" or not (folder.path / WEIGHTS).exists():
             state, content = folder.load_checkpoint()
             try:
@@ -91,22 +99,53 @@ class Weights:
             parameters = {
                 key.removeprefix("parameter/"): one for key, one in found.items() if key.startswith("parameter/")
             }
-            return cls(folder.path, state["epoch"], parameters)
+            return cls(folder.path, state["epoch"], known, parameters)
         folder.refuse_damaged(WEIGHTS)
-        return cls(folder.path, folder.read_result()["epochs"], weights_of(folder.path / WEIGHTS))
+        return cls(folder.path, folder.read_result()["epochs"], known, weights_of(folder.path / WEIGHTS))
 
-    def give_to(self, net: Network) -> None:
+    def give_to(self, net: Network, own: Iterable[Layer]) -> list[str]:
         """Set the parameters of a network to these weights.
 
+        The network is that of the run, or one of some of its candidates only, such as its `learned.sym` has.
+
+        Args:
+            net: the network.
+            own: its layers.
+
+        Returns:
+            The candidates of the run, as `layer.candidate`, that the network lacks.
+
         Raises:
-            RunError: it has other parameters, or of other shapes.
+            RunError: the network has candidates that the run has not, or other shapes.
         """
-        own = net.tensors()
-        for key in sorted(own.keys() ^ self.tensors.keys()):
-            lacks = "this network" if key in self.tensors else "that of the run"
-            raise RunError(f"{self.run}: its weights do not fit: {lacks} has no `{key}`")
-        for key, parameter in own.items():
-            there, here = (list(one.shape) for one in (self.tensors[key], parameter))
-            if there != here:
-                raise RunError(f"{self.run}: its weights do not fit: `{key}` is {there} there, but {here} here")
-            parameter.data.copy_(self.tensors[key])
+        there, parameters = _keys(self.layers), net.tensors()
+        for place, (name, keys) in _keys(own).items():
+            if place not in there:
+                raise RunError(f"{self.run}: its weights do not fit: that of the run has no `{name}`")
+            for key, of_run in zip(keys, there.pop(place)[1], strict=True):
+                given, shape = self.tensors[of_run], list(parameters[key].shape)
+                if list(given.shape) != shape:
+                    reason = f"`{key}` is {list(given.shape)} there, but {shape} here"
+                    raise RunError(f"{self.run}: its weights do not fit: {reason}")
+                parameters[key].data.copy_(given)
+        return [name for name, _ in there.values()]
+
+
+def _keys(own: Iterable[Layer]) -> dict[tuple[Any, ...], tuple[str, list[str]]]:
+    """The name, and the keys of the tensors, of every candidate and of every bias of some layers.
+
+    A candidate is known by its kind and arguments: its name may be shorter where there are fewer in its layer. Of equal
+    ones, it is known by their number and its place among them.
+    """
+    found: dict[tuple[Any, ...], tuple[str, list[str]]] = {}
+    for layer in own:
+        equal = Counter((one.kind, one.arguments) for one in layer.candidates)
+        seen = Counter[tuple[str, Arguments]]()
+        for one in layer.candidates:
+            which = one.kind, one.arguments
+            seen[which] += 1
+            name, place = f"{layer.name}.{one.name}", (layer.name, *which, seen[which], equal[which])
+            found[place] = name, [f"{name}.{tensor.name}" for tensor in one.tensors]
+        if layer.bias is not None:
+            found[layer.name,] = f"{layer.name}.bias", [f"{layer.name}.bias"]
+    return found

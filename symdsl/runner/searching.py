@@ -89,8 +89,8 @@ def search(
         seed: replaces the spec's own.
         objective: `map` keeps the priors fixed, as the baseline; by default what the spec says.
         callbacks: objects with some of the methods of `symdsl.Callback`.
-        weights_from: folder of a run, finished or not, of a network with the same parameters; a new run starts from
-            its weights, and nothing else.
+        weights_from: folder of a run, finished or not, of the same network or one with more candidates, such as that
+            of whose `learned.sym` this is; a new run starts from its weights, and nothing else.
         data: the data of a spec with `data given(...)`, see `symdsl.data.from_tensors`; a resumed run needs the same.
 
     Raises:
@@ -245,6 +245,7 @@ class _Run:
         self._untried: list[StartKind] = []
         self._trial: list[dict[str, Any]] = []
         self._held_back: list[str] | None = None
+        self._left_out: list[str] = []
         if objective == "laplace":
             first, *others = starts(spec.facts, len(dataset.train))
             self._untried = others if weights is None else []
@@ -261,7 +262,7 @@ class _Run:
         start = stated_start(net, facts) if kind is None else begin(net, facts, len(train), kind)
         compared = trial_epochs(facts.search) if self._untried else 0
         if self._weights is not None:
-            self._weights.give_to(net)
+            self._left_out = self._weights.give_to(net, facts.network.layers)
         self.trainer = Trainer(net, facts, self.dataset, seed, start)
         self.learner = (
             Variational(self.trainer, start.learned, given=self._weights is not None)
@@ -300,7 +301,10 @@ class _Run:
         )
         self._write_spec()
         self._save()
-        return [] if weights is None else [f"starts from the weights of {weights.run}, after its epoch {weights.epoch}"]
+        if weights is None:
+            return []
+        without = f", without {', '.join(self._left_out)}" if self._left_out else ""
+        return [f"starts from the weights of {weights.run}, after its epoch {weights.epoch}{without}"]
 
     def _write_spec(self) -> None:
         self.folder.write_text(SPEC, self.spec.text())

@@ -4,13 +4,17 @@ import json
 import math
 
 import pytest
+import torch
 from safetensors.torch import load, load_file
 
 from runner.test_search import Interrupting, Listening, timeless
-from symdsl import runner
+from symdsl import lowering, runner
 from symdsl.diagnostics import RunError
 from symdsl.runner import searching
+from symdsl.runner.resuming import Weights
 from symdsl.runs import RunFolder
+from symdsl.spec import load as load_spec
+from symdsl.spec import parse
 
 pytestmark = pytest.mark.usefixtures("fitted")
 
@@ -214,17 +218,43 @@ def test_a_run_from_weights_goes_on_like_an_uninterrupted_one(small, broken, tmp
     assert timeless(tmp_path / "again") == timeless(tmp_path / "whole")
 
 
-def test_weights_of_another_network_are_refused(small, finished, tmp_path):
-    from symdsl.spec import parse
+def test_a_network_of_some_candidates_starts_from_their_weights(small, tmp_path):
+    text = small().text().replace("l2: F-FC + CONV(3)", "l2: CONV(1) + CONV(3) + F-FC + FC + FC")
+    few = text.replace("l2: CONV(1) + CONV(3) + F-FC + FC + FC", "l2: CONV(3) + FC + FC")
+    runner.search(parse(text), device="cpu", out=tmp_path / "run")
+    weights, spec = Weights.of(tmp_path / "run"), parse(few)
+    net = lowering.compile(spec, 0)
+    assert weights.give_to(net, spec.facts.network.layers) == ["l2.CONV(1)", "l2.F-FC"]
+    names = {"l2.CONV.w": "l2.CONV(3).w"}  # alone of its kind, it needs no argument in its name
+    for key, tensor in net.tensors().items():
+        assert torch.equal(tensor, weights.tensors[names.get(key, key)]), key
+    one = parse(few.replace("CONV(3) + FC + FC", "CONV(3) + FC"))
+    with pytest.raises(RunError, match=r"that of the run has no `l2.FC`"):  # which of the two is meant?
+        weights.give_to(lowering.compile(one, 0), one.facts.network.layers)
+    heard = Listening()
+    runner.search(spec, device="cpu", out=tmp_path / "new", weights_from=tmp_path / "run", callbacks=[heard])
+    note = f"starts from the weights of {tmp_path / 'run'}, after its epoch 4, without l2.CONV(1), l2.F-FC"
+    assert heard.notes[0] == note
 
+
+def test_what_was_learned_goes_on_from_its_weights(small, finished, tmp_path):
+    learned = load_spec(finished / "learned.sym")
+    found = runner.search(learned, device="cpu", out=tmp_path / "new", objective="map", weights_from=finished)
+    assert found["epochs"] == 4
+    first = json.loads((tmp_path / "new" / "metrics.jsonl").read_text().splitlines()[0])
+    last = json.loads((finished / "metrics.jsonl").read_text().splitlines()[-1])
+    assert first["nll"] < 1.2 * last["nll"]
+
+
+def test_weights_of_another_network_are_refused(small, finished, tmp_path):
     text = small().text()
     wide = parse(text.replace("-> 2 |>", "-> 5 |>"))
-    less = parse(text.replace("layer l2: F-FC + CONV(3)", "layer l2: CONV(3)"))
+    other = parse(text.replace("layer l2: F-FC + CONV(3)", "layer l2: F-FC + CONV(5)"))
     more = parse(text.replace("layer l2: F-FC + CONV(3)", "layer l2: F-FC + CONV(3) + FC"))
     for spec, message in (
         (wide, r"`l1.F-FC.w1` is \[2, 1, 16\] there, but \[5, 1, 16\] here"),
-        (less, r"this network has no `l2.F-FC.w1`"),
-        (more, r"that of the run has no `l2.FC.w`"),
+        (more, r"that of the run has no `l2.FC`"),
+        (other, r"that of the run has no `l2.CONV`"),
     ):
         with pytest.raises(RunError, match=f"run: its weights do not fit: {message}"):
             runner.search(spec, device="cpu", out=tmp_path / message[:6], weights_from=finished)
