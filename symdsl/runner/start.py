@@ -10,7 +10,7 @@ import attrs
 import torch
 from torch import Tensor
 
-from symdsl import ranks
+from symdsl import lowering, ranks
 from symdsl.analysis.facts import Candidate, Facts, Layer, Prior
 from symdsl.analysis.symmetry import breaks
 from symdsl.nn import Network, Path, evaluation_mode, read_by
@@ -137,7 +137,9 @@ def settle(net: Network, x: Tensor, seed: int) -> None:
 
 
 def full_scales(net: Network, facts: Facts) -> dict[str, float]:
-    """Return the root mean square of every tensor's weights, by key, as if no candidate started small.
+    """Return the root mean square of every tensor's weights, by key, as if no candidate and no layer started small.
+
+    A candidate may start at a share of its scale, and the last layer of a residual block does.
 
     A tensor that starts at zero has 1, the scale of what layers write.
 
@@ -145,13 +147,15 @@ def full_scales(net: Network, facts: Facts) -> dict[str, float]:
         net: the network with its initial weights, none of which a symmetric start has set to zero.
         facts: the checked spec.
     """
+    initial = lowering.initial_scales(facts.network.nodes)
     small: dict[str, float] = {}
     for layer in facts.network.layers:
         for candidate in layer.candidates:
             path = net.layer(layer.name).paths[candidate.name]
             factors = path.linear_in if isinstance(path, Path) else ()
             for name in factors:
-                small[f"{layer.name}.{candidate.name}.{name}"] = candidate.init_scale ** (1 / len(factors))
+                scale = candidate.init_scale * initial[layer.name].std
+                small[f"{layer.name}.{candidate.name}.{name}"] = scale ** (1 / len(factors))
     tensors = net.tensors()
     sizes = {key: (norm / tensors[key].numel()) ** 0.5 for key, norm in net.squared_norms(tensors).items()}
     return {key: size / small.get(key, 1.0) if size else 1.0 for key, size in sizes.items()}

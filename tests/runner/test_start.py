@@ -118,6 +118,22 @@ def test_full_scales_are_those_of_candidates_that_do_not_start_small():
         assert found[key] == pytest.approx(size * rise or 1), key
 
 
+def test_the_last_layer_of_a_residual_block_has_the_scale_of_one_that_writes_variance_one():
+    spec = parse(
+        "data digits\nnetwork n {\n  input image(channels, 8, 8)\n  layer stem: CONV(3) -> 8\n"
+        "  residual {\n    layer a: CONV(3) -> 8 |> relu\n    layer b: F-FC + CONV(3) -> 8\n  }\n"
+        "  layer c: F-FC + CONV(3) -> 8\n  flatten\n  layer h: FC -> classes\n}\n"
+    )
+    net = lowering.compile(spec, 0)
+    found, std = full_scales(net, spec.facts), lowering.initial_scales(spec.facts.network.nodes)["b"].std
+    assert std < 0.5
+    sizes = {key: float(tensor.detach().square().mean().sqrt()) for key, tensor in net.tensors().items()}
+    assert found["a.CONV.w"] == pytest.approx(sizes["a.CONV.w"])
+    assert found["b.CONV.w"] == pytest.approx(sizes["b.CONV.w"] / std)
+    for name in ("w1", "w2"):
+        assert found[f"b.F-FC.{name}"] == pytest.approx(sizes[f"b.F-FC.{name}"] / (0.1 * std) ** 0.5)
+
+
 def started(text: str, kind: StartKind = "relaxed", examples: int = FEW_EXAMPLES):
     spec = parse(text)
     net = lowering.compile(spec, 0)
