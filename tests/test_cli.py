@@ -171,7 +171,7 @@ def test_usage_errors_end_with_2(tiny: Path, arguments: list[str], complaint: st
 
 
 @pytest.mark.parametrize("name", ["spec.sym", "run.json", "model.safetensors", "checkpoint.json"])
-def test_no_output_replaces_a_file_that_a_run_needs(run: Path, name: str) -> None:
+def test_no_output_replaces_a_file_that_a_run_needs(run: Path, tmp_path: Path, name: str) -> None:
     output = run / name
     before = output.read_bytes()
     for words_of_command in (
@@ -185,6 +185,8 @@ def test_no_output_replaces_a_file_that_a_run_needs(run: Path, name: str) -> Non
         done = call(*words_of_command, "-o", output)
         assert (done.exit_code, done.stdout) == (2, "")
         assert "is a file that a run needs: name another" in words(done.stderr)
+    (tmp_path / "link").symlink_to(output)
+    assert call("show", run, "-o", tmp_path / "link").exit_code == 2
     assert output.read_bytes() == before
     done = call("show", run, "--emit", "svg", "-o", run / "architecture.svg")
     assert (done.exit_code, done.stdout) == (0, "")

@@ -110,9 +110,11 @@ def run_names(found: Sequence[Group]) -> dict[Run, str]:
     return {run: name if times[name] == 1 else f"{name}, {run.folder}" for run, name in plain.items()}
 
 
-def _measured_on(run: Run) -> list[tuple[str, Arguments]]:
-    """The steps that gave the run its test examples."""
-    return [(step.name, step.arguments) for step in (run.data.source, *run.data.transforms) if step.name != "augment"]
+def _measured_on(run: Run) -> tuple[list[tuple[str, Arguments]], str]:
+    """The steps that gave the run its data, but for augmentation, and the fingerprint of data that were handed over."""
+    steps = [step for step in (run.data.source, *run.data.transforms) if step.name != "augment"]
+    given = run.info["dataset"] if run.data.source.name == "given" else ""
+    return [(step.name, step.arguments) for step in steps], given
 
 
 def _metrics(found: Sequence[Group], names: Mapping[Run, str], comparable: bool) -> Table:

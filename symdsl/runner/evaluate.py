@@ -46,7 +46,9 @@ def evaluate(
             other classes than the network has learned.
     """
     opened = load_run(run, device)
-    RunFolder.view(opened.folder).refuse_damaged()
+    folder = RunFolder.view(opened.folder)
+    folder.refuse_damaged()
+    folder.refuse_damaged(SPEC)
     model, net = opened.model, opened.network
     found = load_data(opened.folder / SPEC, dict(overrides or {}))
     if _described(found) != _described(model.data):

@@ -113,7 +113,7 @@ class Weights:
             own: its layers.
 
         Returns:
-            The candidates of the run, as `layer.candidate`, that the network lacks.
+            The candidates of the run, as `layer.candidate`, and the biases that the network lacks.
 
         Raises:
             RunError: the network has candidates that the run has not, or other shapes.
@@ -121,7 +121,9 @@ class Weights:
         there, parameters = _keys(self.layers), net.tensors()
         for place, (name, keys) in _keys(own).items():
             if place not in there:
-                raise RunError(f"{self.run}: its weights do not fit: that of the run has no `{name}`")
+                several = any(one[:3] == place[:3] for one in there)
+                has = f"has another number of candidates like `{name}`" if several else f"has no `{name}`"
+                raise RunError(f"{self.run}: its weights do not fit: that of the run {has}")
             for key, of_run in zip(keys, there.pop(place)[1], strict=True):
                 given, shape = self.tensors[of_run], list(parameters[key].shape)
                 if list(given.shape) != shape:

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +22,7 @@ from symdsl.runs.files import (
     is_draft,
     json_content,
     names_the_file,
+    parsed,
     read,
     read_if_there,
     read_json,
@@ -49,6 +51,8 @@ _FREE = frozenset({LEARNED, *PICTURES})
 """Files that a user may change: that they are there is checked, not what they hold."""
 
 _LISTS = (RUN, SEEDS, SWEEP)
+"""Files by which a folder of runs is known."""
+
 _OWN = frozenset(
     {
         *_LISTS,
@@ -64,6 +68,7 @@ _OWN = frozenset(
         *checkpoint.TENSORS,
     }
 )
+"""Files without which a run, or several, cannot be read or continued."""
 
 PACKAGES = ("symdsl", "torch", "torchvision", "numpy", "networkx", "scikit-learn", "safetensors")
 
@@ -94,7 +99,13 @@ def unused(path: Path) -> Path:
 
 def is_kept_file(path: Path) -> bool:
     """Return whether a path is a file that a folder of runs needs as it is."""
-    return path.name in _OWN and any((path.parent / name).is_file() for name in _LISTS)
+    file = path.resolve()
+    return file.name in _OWN and any((file.parent / name).is_file() for name in _LISTS)
+
+
+def resumption(folder: Path, objective: str, *spec: str) -> str:
+    """Return the command that goes on with the search in a folder, with a spec or without one."""
+    return shlex.join(["symdsl", "map" if objective == "map" else "search", *spec, "--resume", str(folder)])
 
 
 def versions() -> dict[str, str]:
@@ -237,16 +248,16 @@ class RunFolder(LockedFolder):
 
     def _repair(self, name: str) -> str:
         """Which command writes a file of the run again."""
-        info = self.read_info()
-        command = "symdsl map" if info["objective"] == "map" else "symdsl search"
+        if not has_checkpoint(self.path):
+            return "the run has no checkpoint from which it could be written again"
         if name != SPEC:
-            return f"`{command} --resume {self.path}` writes it again"
-        words = f"{command} SPEC --seed {info['seed']} --resume {self.path}"
-        return f"`{words}`, with the spec it was started from, writes it again; {self.new_run_advice()}"
+            return f"`{resumption(self.path, self.read_info()['objective'])}` writes it again"
+        command = resumption(self.path, self.read_info()["objective"], "SPEC")
+        return f"`{command}`, with the spec and options it was started with, writes it again; {self.new_run_advice()}"
 
     def new_run_advice(self) -> str:
         """Return advice on how to train another spec from what this run has learned."""
-        return f"`symdsl search SPEC --from {self.path}` starts a new run from its weights"
+        return f"`symdsl search SPEC --from {shlex.quote(str(self.path))}` starts a new run from its weights"
 
     @property
     def is_whole(self) -> bool:
@@ -263,6 +274,8 @@ class RunFolder(LockedFolder):
         Raises:
             RunError: it is missing, cannot be read, or is not UTF-8.
         """
+        if name in self.missing():
+            self.refuse_damaged(name)
         try:
             return read(self.path / name).decode()
         except UnicodeDecodeError as error:
@@ -355,9 +368,10 @@ class RunFolder(LockedFolder):
             RunError: it is missing, damaged or of another version.
         """
         path = self.path / RESULT
+        if self.status == "finished" and parsed(read_if_there(path) or b"") is None:
+            reason = "damaged, it is not a JSON object" if path.exists() else "missing"
+            raise RunError(f"{path}: {reason}; {self._repair(RESULT)}")
         if not path.exists():
-            if self.status == "finished":
-                raise RunError(f"{path}: missing; {self._repair(RESULT)}")
             raise RunError(f"{path}: no result yet, {self._state()}")
         result = read_json(path)
         check_result(path, result)
@@ -491,7 +505,7 @@ def _refuse_used(folder: Path) -> None:
 def _way_on(folder: Path) -> str:
     """Return what to do about a run that did not finish."""
     if has_checkpoint(folder):
-        return f"`--resume {folder}` continues it"
+        return f"`--resume {shlex.quote(str(folder))}` continues it"
     return "it left no checkpoint to continue from, the folder can be deleted"
 
 

@@ -10,7 +10,7 @@ import attrs
 
 from symdsl.diagnostics import RunError
 from symdsl.runs.files import SCHEMA, checksum, read_if_there, write_atomic
-from symdsl.runs.folder import SEEDS, SPEC
+from symdsl.runs.folder import SEEDS, SPEC, resumption
 from symdsl.runs.locks import locked
 from symdsl.runs.several import SeveralFolder, State
 from symdsl.runs.summary import summary
@@ -130,8 +130,8 @@ class SeedsFolder(SeveralFolder[Seed]):
         content = read_if_there(self.path / SPEC)
         if content is None or not self._is_spec(content):
             reason = "missing" if content is None else f"damaged or edited, its checksum is not that in {SEEDS}"
-            command = "symdsl map" if self._head["objective"] == "map" else "symdsl search"
-            repair = f"`{command} SPEC --resume {self.path}`, with the spec it was started from, writes it again"
+            command = resumption(self.path, self._head["objective"], "SPEC")
+            repair = f"`{command}`, with the spec and options it was started with, writes it again"
             raise RunError(f"{self.path / SPEC}: {reason}; {repair}")
         return content.decode(errors="replace")
 

@@ -2,14 +2,17 @@
 
 import json
 import math
+import re
 
 import pytest
 import torch
 from safetensors.torch import load, load_file
 
+from processes import call
 from runner.test_search import Interrupting, Listening, timeless
 from symdsl import lowering, runner
 from symdsl.diagnostics import RunError
+from symdsl.report.reading import read_runs
 from symdsl.runner import searching
 from symdsl.runner.resuming import Weights
 from symdsl.runs import RunFolder
@@ -91,6 +94,28 @@ def test_what_needs_a_missing_file_says_how_it_is_written_again(finished, name, 
     assert use(finished)
 
 
+def test_a_damaged_result_says_how_it_is_written_again(finished):
+    (finished / "result.json").write_text("{")
+    message = r"run/result.json: damaged, it is not a JSON object; `symdsl search --resume .*run` writes it again"
+    with pytest.raises(RunError, match=message):
+        RunFolder.view(finished).read_result()
+    runner.search(device="cpu", resume=finished)
+    assert RunFolder.view(finished).is_whole
+
+
+def test_the_command_that_is_named_for_a_lost_spec_writes_it_again(finished, tmp_path):
+    text = (finished / "spec.sym").read_text()
+    own = tmp_path / "own.sym"
+    own.write_text(text)
+    (finished / "spec.sym").unlink()
+    for use in (lambda: runner.evaluate(finished, device="cpu"), lambda: read_runs([finished])):
+        with pytest.raises(RunError, match=r"run/spec.sym: missing; `symdsl search SPEC --resume") as refused:
+            use()
+    (command,) = re.findall(r"`symdsl (search SPEC --resume \S+)`", str(refused.value))
+    done = call(*command.replace("SPEC", str(own)).split(), "--device", "cpu", "--quiet")
+    assert (done.exit_code, (finished / "spec.sym").read_text()) == (0, text)
+
+
 def test_every_byte_of_the_weights_counts(finished):
     for place in (0, 100, -200, -1):
         flip(finished / "model.safetensors", place)
@@ -106,7 +131,7 @@ def test_a_run_whose_spec_was_edited_does_not_go_on(broken, change):
     assert change[0] in text
     kept.write_text(text.replace(*change))
     message = (
-        r"run/spec.sym: damaged or edited, .* `symdsl search SPEC --seed 711 --resume .*run`, with the spec it was"
+        r"run/spec.sym: damaged or edited, .* `symdsl search SPEC --resume .*run`, with the spec and options it was"
     )
     with pytest.raises(RunError, match=message):
         runner.search(device="cpu", resume=broken)
@@ -124,7 +149,7 @@ def test_the_spec_it_was_started_from_mends_a_run(small, broken, tmp_path):
 
 def test_a_missing_spec_is_said_to_be_missing(small, broken):
     (broken / "spec.sym").unlink()
-    with pytest.raises(RunError, match=r"run/spec.sym: missing; `symdsl search SPEC --seed 711 --resume"):
+    with pytest.raises(RunError, match=r"run/spec.sym: missing; `symdsl search SPEC --resume"):
         runner.search(device="cpu", resume=broken)
     assert resumed(broken, small()) == [f"{broken / 'spec.sym'} was missing; it is written again"]
 
@@ -229,7 +254,9 @@ def test_a_network_of_some_candidates_starts_from_their_weights(small, tmp_path)
     for key, tensor in net.tensors().items():
         assert torch.equal(tensor, weights.tensors[names.get(key, key)]), key
     one = parse(few.replace("CONV(3) + FC + FC", "CONV(3) + FC"))
-    with pytest.raises(RunError, match=r"that of the run has no `l2.FC`"):  # which of the two is meant?
+    with pytest.raises(
+        RunError, match=r"that of the run has another number of candidates like `l2.FC`"
+    ):  # which of the two is meant?
         weights.give_to(lowering.compile(one, 0), one.facts.network.layers)
     heard = Listening()
     runner.search(spec, device="cpu", out=tmp_path / "new", weights_from=tmp_path / "run", callbacks=[heard])
