@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from symdsl.cli.options import PATH, SEED, device_name, json_option, output_option, set_option, spec_argument
-from symdsl.cli.terminal import deliver, note, refuse_overwriting, tell
+from symdsl.cli.terminal import deliver, note, refuse_overwriting, say, tell
 from symdsl.views import NETWORK_VIEWS, data_bytes, json_bytes
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, O
         measured = probe(loaded, device)
     deliver(lambda: NETWORK_VIEWS[emit](loaded), emit, output)
     for name, value in measured.items():
-        click.echo(f"{name}: {value}", err=emit != "summary")
+        (click.echo if emit == "summary" else say)(f"{name}: {value}")
 
 
 @click.command()
@@ -75,8 +75,8 @@ def data(
     path.write_bytes(found.picture)
     click.echo(json_bytes(found.content) if as_json else data_bytes(found.content), nl=False)
     if found.content["mapped"]:
-        click.echo(f"note: {found.content['mapped']}", err=True)
-    click.echo(f"pictures: {path}", err=as_json)
+        say(f"note: {found.content['mapped']}")
+    (say if as_json else click.echo)(f"pictures: {path}")
     if opened:
         click.launch(str(path))
 

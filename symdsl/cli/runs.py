@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from symdsl.cli.options import PATH, device_option, json_option, output_option, settings_of_data
-from symdsl.cli.terminal import deliver
+from symdsl.cli.terminal import deliver, say
 from symdsl.diagnostics import RunError
 from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, SWEEP_VIEWS, json_bytes, runs_bytes
 
@@ -38,7 +38,7 @@ def runs(folder: Path, as_json: bool) -> None:
     elif found:
         click.echo(runs_bytes(found), nl=False)
     else:
-        click.echo(f"no runs in {folder}", err=True)
+        say(f"no runs in {folder}")
 
 
 @click.command()

@@ -88,9 +88,7 @@ class SeedsFolder(SeveralFolder[Seed]):
             RunError: it is no such folder, in use, or of another spec or objective, or other data were handed over.
         """
         folder = cls.view(path)
-        if folder._is_spec(text.encode()):
-            write_atomic(path / SPEC, text.encode())  # where its copy is lost or damaged
-        elif folder.read_spec() != text:
+        if not folder._is_spec(text.encode()) and folder.read_spec() != text:
             raise RunError(
                 f"{path}: was started from another spec; `--resume {path}` without one continues with its own"
             )
@@ -101,7 +99,10 @@ class SeedsFolder(SeveralFolder[Seed]):
             raise RunError(f"{path}: was started with other data; hand over the same")
         known = {one.seed for one in folder.runs}
         more = [Seed(seed) for seed in seeds if seed not in known]
-        return cls(path, folder._head, [*folder.runs, *more], locked(path)).take_up()
+        lock = locked(path)
+        if read_if_there(path / SPEC) != text.encode():
+            write_atomic(path / SPEC, text.encode())  # its copy was lost or damaged
+        return cls(path, folder._head, [*folder.runs, *more], lock).take_up()
 
     @classmethod
     def view(cls, path: Path) -> Self:
