@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Literal, NoReturn, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
 
 import attrs
 
@@ -363,38 +363,53 @@ def _package(name: str, extra: str) -> Any:
         raise RunError(f"this needs `{name}`: run `pip install 'symdsl[{extra}]'`") from error
 
 
-_NAMES: dict[Place, tuple[str, ...]] = {
-    "local": ("cpus",),
-    "ray": ("cpus", "gpus", "address"),
-    "slurm": ("cpus", "gpus", "hours", "memory_gb", "cluster", "slurm_partition", "slurm_account", "slurm_qos"),
+class _Numbers(NamedTuple):
+    """The numbers that a resource may be: in words, and whether one is among them."""
+
+    words: str
+    allow: Callable[[float], bool]
+
+
+_MOST = 1_000_000
+_COUNT = _Numbers(f"a whole number from 1 to {_MOST:,}", lambda value: 1 <= value <= _MOST and value.is_integer())
+_COUNT_OR_NONE = _Numbers(f"a whole number from 0 to {_MOST:,}", lambda value: value == 0 or _COUNT.allow(value))
+_AMOUNT = _Numbers(f"a number above 0, at most {_MOST:,}", lambda value: 0 < value <= _MOST)
+_AMOUNT_OR_NONE = _Numbers(f"a number from 0 to {_MOST:,}", lambda value: 0 <= value <= _MOST)
+
+_RESOURCES: dict[Place, dict[str, _Numbers | None]] = {
+    "local": {"cpus": _COUNT},
+    "ray": {"cpus": _AMOUNT_OR_NONE, "gpus": _AMOUNT_OR_NONE, "address": None},
+    "slurm": {"cpus": _COUNT, "gpus": _COUNT_OR_NONE, "hours": _AMOUNT, "memory_gb": _AMOUNT}
+    | dict.fromkeys(("cluster", "slurm_partition", "slurm_account", "slurm_qos")),
 }
-_NUMBERS = ("cpus", "gpus", "hours", "memory_gb")
-_WHOLE: dict[Place, tuple[str, ...]] = {"local": ("cpus",), "ray": (), "slurm": ("cpus", "gpus")}
+"""The resources of every place: numbers, or any text."""
 
 
 def check_resources(place: Place, resources: Resources) -> None:
     """Check what a run is to get at a place; anything that begins with `slurm_` is left to submitit.
 
     Raises:
-        ValueError: the place does not know a resource, or a number is none or out of range.
+        ValueError: the place or a resource is unknown, or a number is none or out of range.
     """
+    if place not in _RESOURCES:
+        raise ValueError(f'`on` (="{place}") must be one of {", ".join(_RESOURCES)}')
+    known = _RESOURCES[place]
     for name, text in resources.items():
-        if name not in _NAMES[place] and not (place == "slurm" and name.startswith("slurm_")):
-            close = difflib.get_close_matches(name, _NAMES[place], 1)
-            meant = f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(_NAMES[place])}"
+        if name not in known and not (place == "slurm" and name.startswith("slurm_")):
+            close = difflib.get_close_matches(name, known, 1)
+            meant = f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(known)}"
             raise ValueError(f"unknown resource `{name}` of a run on {place}{meant}")
-        whole, least = name in _WHOLE[place], int(name == "cpus" and place != "ray")
-        if name in _NUMBERS and not _is_number(text, whole, least):
-            kind = "a whole number" if whole else "a number"
-            raise ValueError(f"the resource `{name}` (={text}) must be {kind}, not below {least}")
+        numbers = known.get(name)
+        if numbers is not None and not numbers.allow(_parsed(text)):
+            raise ValueError(f"the resource `{name}` (={text}) must be {numbers.words}")
 
 
-def _is_number(text: str, whole: bool, least: int) -> bool:
+def _parsed(text: str) -> float:
+    """The number that a text writes, or NaN, which is in no range."""
     try:
-        value = float(text)
+        return float(text)
     except ValueError:
-        return False
-    return least <= value < float("inf") and (value.is_integer() or not whole)
+        return math.nan
 
 
 def _number(resources: Resources, name: str, default: float) -> float:

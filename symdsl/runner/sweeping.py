@@ -157,7 +157,7 @@ def sweep(
         The folder, with all that is known of the runs.
 
     Raises:
-        ValueError: jobs or resources make no sense, or there is neither a grid nor a sweep to resume.
+        ValueError: jobs, place or resources make no sense, or there is neither a grid nor a sweep to resume.
         RunError: the folder or the engine cannot be used.
         KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
@@ -165,8 +165,8 @@ def sweep(
         raise ValueError(f"`jobs` (={jobs}) must be at least 1")
     if (wanted is None) == (resume is None):
         raise ValueError("`wanted` or `resume` must be given, and not both")
-    at_a_time = jobs or (1 if on == "local" else _MOST_AT_A_TIME)
     check_resources(on, resources or {})
+    at_a_time = jobs or (1 if on == "local" else _MOST_AT_A_TIME)
     engine = ENGINES[on](resources or {}, device, at_a_time)
     with _opened(wanted, out, resume) as folder, watch or Observers() as watcher:
         watcher.on_start(folder.path)

@@ -237,18 +237,22 @@ def test_a_sweep_that_makes_no_sense(tiny, tmp_path):
         sweep()
     with pytest.raises(ValueError, match="unknown resource `cpu` of a run on local; did you mean `cpus`"):
         sweep(grid([tiny], {}), out=tmp_path / "all", resources={"cpu": "1"})
+    with pytest.raises(ValueError, match=r"`on` \(=\"mars\"\) must be one of local, ray, slurm"):
+        sweep(grid([tiny], {}), out=tmp_path / "all", on="mars")
     assert not (tmp_path / "all").exists()
 
 
 @pytest.mark.parametrize(
     ("place", "name", "value", "what"),
     [
-        ("local", "cpus", "many", "a whole number, not below 1"),
-        ("local", "cpus", "0", "a whole number, not below 1"),
-        ("local", "cpus", "1.5", "a whole number, not below 1"),
-        ("slurm", "gpus", "0.5", "a whole number, not below 0"),
-        ("slurm", "hours", "-1", "a number, not below 0"),
-        ("ray", "cpus", "inf", "a number, not below 0"),
+        ("local", "cpus", "many", "a whole number from 1 to 1,000,000"),
+        ("local", "cpus", "0", "a whole number from 1 to 1,000,000"),
+        ("local", "cpus", "1.5", "a whole number from 1 to 1,000,000"),
+        ("slurm", "gpus", "0.5", "a whole number from 0 to 1,000,000"),
+        ("slurm", "hours", "0", "a number above 0, at most 1,000,000"),
+        ("slurm", "memory_gb", "nan", "a number above 0, at most 1,000,000"),
+        ("slurm", "cpus", "1e30", "a whole number from 1 to 1,000,000"),
+        ("ray", "cpus", "inf", "a number from 0 to 1,000,000"),
     ],
 )
 def test_a_resource_out_of_range(place, name, value, what):
