@@ -143,13 +143,18 @@ class RunError(Exception):
 
 
 class Collector:
-    """Collects the diagnostics of one check, and looks up the source lines they point at."""
+    """Collects the diagnostics of one check, and looks up the source lines they point at.
+
+    Attributes:
+        reports: how often `report` was called, repetitions included.
+    """
 
     def __init__(self) -> None:
         """Start with no source and nothing to say."""
         self._lines: dict[str, list[str]] = {}
         self._found: dict[tuple[str, Span], Diagnostic] = {}
         self._always: tuple[tuple[Span, str], ...] = ()
+        self.reports = 0
 
     def noting(self, span: Span, label: str) -> Collector:
         """Return a view of this collector that adds a note with another place to each diagnostic."""
@@ -176,6 +181,7 @@ class Collector:
         places = tuple(self._place(where, words) for where, words in (*notes, *self._always))
         diagnostic = Diagnostic(code, message, self._place(span, label), help, places, fix)
         self._found.setdefault((code, span), diagnostic)
+        self.reports += 1
 
     def knows(self, code: str, span: Span) -> bool:
         """Return whether a diagnostic with this code and place has been reported."""

@@ -154,6 +154,13 @@ def test_a_broken_package_is_named(value: str, monkeypatch: pytest.MonkeyPatch) 
     table._loaded.cache_clear()
 
 
+def test_a_kind_whose_name_no_spec_can_write_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    offers = {"X-CONV": EntryPoint("X-CONV", "symdsl.kinds:CONV", table.ENTRY_POINT)}
+    monkeypatch.setattr(table, "_offers", lambda: offers)
+    with pytest.raises(RunError, match=r"`X-CONV` .* cannot be used: specs cannot write its name"):
+        KINDS["X-CONV"]
+
+
 DILATED = """
 data digits
 

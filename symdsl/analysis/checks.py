@@ -113,9 +113,9 @@ def _check_group(node: Node, collector: Collector) -> None:
         message = (
             f"{QUARTER_TURNS} do not map a {size} image to itself: what is left of `{group.name}` is `{left.name}`"
         )
-        collector.report(
-            "W103", node.span, message, help=f"make the image square with `pad` or `crop`, or write `lift {left.name}`"
-        )
+        square = "" if shape.is_line else "make the image square with `pad` or `crop`, or "
+        fitting = "mirror" if shape.is_line else left.name
+        collector.report("W103", node.span, message, help=f"{square}write `lift {fitting}`")
 
 
 def _check_kernels(node: Node, collector: Collector) -> None:

@@ -30,14 +30,14 @@ def check_unused_lets(scope: Scope) -> None:
             continue
         value = scope.let(ast.Word(name, let.name.span))
         if value is not None:
-            _check_words(value, scope)
+            _check_words(value, name, scope)
 
 
-def _check_words(value: Located, scope: Scope) -> None:
+def _check_words(value: Located, let: str, scope: Scope) -> None:
     nested = value.value if isinstance(value.value, tuple) else (value,)
     for one in nested:
         if isinstance(one.value, Applied) and not is_word(one.value.name):
             name, also = one.value.name, (*words(), *FUNCTIONS)
             if one.value.arguments or not scope.excuses(name, also):
-                also = (*scope.names, *also)
+                also = (*(other for other in scope.names if other != let), *also)
                 unknown("E301", "name", name, one.value.name_span, (), scope.collector, also=also)

@@ -94,7 +94,9 @@ def project(node: ast.Project, walker: Walker) -> None:
     shape = walker.shape
     if shape is None:
         return
-    if shape.group == TRIVIAL:
+    if shape.flat:
+        _needs_image("project", node.span, walker)
+    elif shape.group == TRIVIAL:
         _, where, _ = walker.lifting(node.span)
         help = f"add `lift {'mirror' if shape.is_line else 'p4'}` {where}, or drop this line"
         message, notes = "`project` needs a lifted map, found a plain one", walker.note("project", "projected here")

@@ -201,7 +201,8 @@ def _unpacked(node: ast.Repeat, value: Located, walker: Walker) -> dict[str, Loc
         return {names[0]: value}
     if isinstance(value.value, tuple) and len(value.value) == len(names):
         return dict(zip(names, value.value, strict=True))
-    found = f"{len(value.value)}" if isinstance(value.value, tuple) else describe(value.value)
-    message = f"`repeat` takes {len(names)} values at a time, found {found}"
-    walker.scope.collector.report("E403", value.span, message, notes=[(node.names[0].span, "taken apart here")])
+    found = f"one of {len(value.value)}" if isinstance(value.value, tuple) else describe(value.value)
+    message = f"`repeat` takes tuples of {len(names)} apart, found {found}"
+    notes, help = [(node.names[0].span, "taken apart here")], f"write `as {names[0]}`" if len(names) == 1 else ""
+    walker.scope.collector.report("E403", value.span, message, help=help, notes=notes)
     return dict.fromkeys(names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
@@ -104,7 +105,7 @@ class Parameter:
         """Return a value as a spec would write it."""
         if isinstance(value, bool):
             return str(value).lower()
-        return f'"{value}"' if isinstance(self.type, Quoted) else str(value)
+        return json.dumps(value, ensure_ascii=False) if isinstance(self.type, Quoted) else str(value)
 
     @property
     def usage(self) -> str:

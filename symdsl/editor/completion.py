@@ -116,7 +116,9 @@ def _item_of_residual(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 def _selector(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     yield from (Item(node.name, "layer", f"{node.in_shape} to {node.out_shape}") for node in reading.layers)
-    yield from (Item(one.name, "layer") for one in reading.symbols if one.what == "layer")
+    blocks = {one.name for one in reading.symbols if one.what == "block"} if reading.layers else set()
+    written = (one.name for one in reading.symbols if one.what == "layer" and one.owner not in blocks)
+    yield from (Item(name, "layer") for name in written)
     yield Item("*", "value", "any layer")
 
 
@@ -189,13 +191,15 @@ def _kinds(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 def _defined(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     for one in reading.visible(cursor.word[0]):
-        if one.what in ("let", "parameter", "value"):
+        around = one.path is None and one.what == "let" and one.whole[0] == cursor.before[0].start_pos
+        if one.what in ("let", "parameter", "value") and not around:  # a definition cannot need itself
             yield Item(one.name, "variable", one.text if one.what == "let" else f"{one.what} of `{one.text}`")
 
 
 def _names(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     yield from _defined(cursor, reading)
-    yield from (Item(name, "variable", about=about) for name, about in BUILTINS.items())
+    if cursor.head != "DATA":  # which define them
+        yield from (Item(name, "variable", about=about) for name, about in BUILTINS.items())
 
 
 def _anything(cursor: Cursor, reading: Reading) -> Iterator[Item]:

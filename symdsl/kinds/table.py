@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 ENTRY_POINT = "symdsl.kinds"
 """The entry point group under which a package offers its kinds, each by its name."""
+
+_WRITABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[FS]-[A-Z]{2,}")
 
 
 class KindTable(Mapping[str, Kind]):
@@ -59,6 +62,8 @@ def _loaded(name: str) -> Kind:
         raise _unusable(entry, f"{type(error).__name__}: {error}") from error
     if not isinstance(kind, Kind):
         raise _unusable(entry, f"it must be a `Kind`, found `{type(kind).__name__}`")
+    if not _WRITABLE.fullmatch(name):
+        raise _unusable(entry, "specs cannot write its name: letters, digits and `_`, or `F-` or `S-` before capitals")
     if kind.name != name:
         raise _unusable(entry, f"its signature has another name, `{kind.name}`")
     for part in ("module", "weight_use"):

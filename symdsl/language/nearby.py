@@ -23,7 +23,7 @@ def nearest(path: Path, suffix: str) -> Path | None:
         beside = _named(folder.parent, Path.is_dir)
         other = suggest(folder.name, beside)
         folder = beside[other] if other else folder
-    files = _named(folder, lambda one: one.suffix == suffix)
+    files = _named(folder, lambda one: one.suffix == suffix and one.is_file())
     near = suggest(path.name, files)
     return files[near] if near else None
 

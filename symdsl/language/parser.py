@@ -39,10 +39,10 @@ def parse_program(
 
 def parse_expression(text: str, source: str, collector: Collector) -> ast.Expression:
     """Parse the text of one value, which has no comments, into a tree; an `Unread` if it has an error."""
-    before = len(collector.diagnostics)
+    before = collector.reports
     tree = _parse(text, "expression", source, collector, Allowance())
     assert not isinstance(tree, ast.Program), "an expression is not a program"
-    return ast.Unread() if tree is None or len(collector.diagnostics) > before else tree
+    return ast.Unread() if tree is None or collector.reports > before else tree
 
 
 def tokens(text: str) -> list[Token]:

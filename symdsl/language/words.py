@@ -35,7 +35,7 @@ class Allowance:
 
 _LONGEST = {"NAME": 200, "KIND": 200, "TEXT": 4096 + 2}  # a text and its quotes
 _DEEPER = {"LPAR": 1, "LSQB": 1, "LBRACE": 1, "RPAR": -1, "RSQB": -1, "RBRACE": -1}
-_COMMENT = re.compile(r'//[^\n]*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
+_COMMENT = re.compile(r'//[^\r\n]*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
 
 
 class MalformedError(Exception):

@@ -293,3 +293,9 @@ def test_there_are_so_many_profiles_and_keys(count: int, keys: int) -> None:
     text = "".join(f"profile p{index} {{ {settings} }}\n" for index in range(count)) + lets + LET + BODY
     with pytest.raises(SpecError, match=rf"E405.*: more than \d+ (keys of )?profiles .*\n  --> <text>:{count}:9"):
         parse(text)
+
+
+def test_a_wrong_setting_is_told_once_where_there_are_profiles(tmp_path: Path) -> None:
+    (tmp_path / "spec.sym").write_text(TEXT)
+    found = check(tmp_path / "spec.sym", {"search.optimizer": "adam(lr 0.1)"})
+    assert [one.code for one in found] == ["E104"]

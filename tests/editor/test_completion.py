@@ -78,6 +78,19 @@ def test_what_fits_is_proposed(text: str, expected: list[str]) -> None:
     assert set(found[len(expected) :]) <= (NAMES if expected else set())
 
 
+def test_a_definition_is_not_proposed_for_itself() -> None:
+    found = labels(f"let width = 3\nlet more = {MARK}\nlet last = 2")
+    assert {"width", "last", "classes"} <= set(found)
+    assert "more" not in found
+    assert labels(f"let pixels = 8\ndata digits(size = {MARK})") == ["pixels"]
+
+
+def test_layers_of_blocks_are_proposed_by_their_paths() -> None:
+    block = "block stage { layer down: CONV(3) -> 4 }\n"
+    text = f"{block}data digits\nnetwork n {{ input image(1, 8, 8) use stage as e flatten layer h: FC -> 10 }}"
+    assert labels(f"{text}\nprior {{ {MARK}")[:3] == ["e/down", "h", "*"]
+
+
 def test_a_default_of_a_parameter_can_be_anything() -> None:
     assert {*KINDS, "normal", "width"} <= set(labels(f"let width = 3\nnetwork net(a = {MARK}"))
 

@@ -105,9 +105,11 @@ def test_a_missing_import_gets_a_suggestion_relative_to_the_file(tmp_path: Path,
 
 def test_what_is_near_to_nothing_gets_no_suggestion(tmp_path: Path) -> None:
     (tmp_path / "a_folder.sym").mkdir()
-    with pytest.raises(SpecError, match="there is no file") as raised:
-        load(tmp_path / "none" / "at" / "all.sym")
-    assert raised.value.diagnostics[0].help == ""
+    (tmp_path / "link.sym").symlink_to("nowhere.sym")
+    for missing in (tmp_path / "none" / "at" / "all.sym", tmp_path / "link.sym", tmp_path / "folder.sym"):
+        with pytest.raises(SpecError, match="there is no file") as raised:
+            load(missing)
+        assert raised.value.diagnostics[0].help == ""
 
 
 def test_a_circle_shows_the_imports_that_close_it(tmp_path: Path) -> None:

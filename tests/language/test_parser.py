@@ -217,6 +217,14 @@ def test_comments_are_kept_beside_the_tree() -> None:
     ]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_a_comment_ends_with_its_line(end: str) -> None:
+    program = parse_program(f"let a = 1 // one{end}let b = 2{end}", "t", Collector())
+    assert program is not None
+    assert [one.text for one in program.comments] == ["// one"]
+    assert len(program.statements) == 2
+
+
 def test_an_expression_ends_where_it_ends() -> None:
     collector = Collector()
     assert parse_expression("1 2", "t", collector) == ast.Unread()
