@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import attrs
+import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
@@ -224,6 +225,7 @@ def test_a_label_is_a_class_of_the_module(first: int, wrong: int) -> None:
         symdsl.audit(module, (noise(2, 1, 4, 4), torch.tensor([first, first + 1])))
     bytes_alike = symdsl.audit(module, (noise(2, 1, 4, 4), torch.tensor([0, 3], dtype=torch.uint8)))
     assert bytes_alike == symdsl.audit(module, (noise(2, 1, 4, 4), torch.tensor([0, 3])))
+    assert bytes_alike == symdsl.audit(module, (noise(2, 1, 4, 4).numpy(), np.array([0, 3])))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"images of shape \[2, 4, 4\], expected \[n, C, h, w\]"):
         symdsl.audit(module, (noise(2, 4, 4), torch.tensor([0, 3])))
 

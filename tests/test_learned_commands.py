@@ -134,6 +134,14 @@ def test_an_input_that_cannot_be_used_is_one_line(run: Path, images: np.ndarray)
     assert done.stderr == "error: cannot read the image `missing.png`: No such file or directory\n"
 
 
+@pytest.mark.parametrize("given", ["one.png", "."])
+def test_inputs_are_not_overwritten(given: str, run: Path, images: np.ndarray) -> None:
+    before = Path("one.png").read_bytes()
+    done = call("predict", run, given, "-o", "one.png")
+    assert (done.exit_code, Path("one.png").read_bytes()) == (2, before)
+    assert "would overwrite what the command reads" in " ".join(done.stderr.split())
+
+
 def test_inputs_are_asked_for(run: Path) -> None:
     assert call("predict", run).exit_code == 2
 

@@ -50,7 +50,7 @@ def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool
 
     is_spec = run.suffix == ".sym"
     if is_spec:
-        refuse_overwriting(run, output)
+        refuse_overwriting([run], output)
     done = audit_spec_or_run(run, group, device)
     path = output or (Path("audit.svg") if is_spec else run / "audit.svg")
     write_atomic(path, done.picture)
@@ -83,9 +83,10 @@ def predict(run: Path, inputs: tuple[Path, ...], form: str, output: Path | None,
     the last layer's weights. For a regression, means and standard deviations are printed.
     """
     from symdsl.analysis.dataset import written
-    from symdsl.data.inputs import read_inputs
+    from symdsl.data.inputs import input_files, read_inputs
     from symdsl.runner import load_run
 
+    refuse_overwriting(input_files(inputs), output)
     loaded = load_run(run, device)
     names, x = read_inputs(inputs, loaded.prepare)
     left_out = [step for step in loaded.prepare.left_out if step.name not in ("subset", "augment")]

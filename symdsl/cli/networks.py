@@ -31,7 +31,7 @@ def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, O
     """Show shapes, parameters, costs and symmetry of every layer and candidate; nothing is trained."""
     loaded = load(spec, settings)
     _check_brought(loaded)
-    refuse_overwriting(spec, output)
+    refuse_overwriting([spec], output)
     measured: Mapping[str, Any] = {}
     if device:
         from symdsl.runner import probe

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
@@ -119,10 +119,10 @@ def fail(reason: str) -> NoReturn:
     sys.exit(FAILED)
 
 
-def refuse_overwriting(spec: Path, output: Path | None) -> None:
-    """End as a wrong command line if the output is the spec."""
-    if output is not None and output.resolve() == spec.resolve():
-        raise click.UsageError(f"`-o {output}` would overwrite the spec: name another file")
+def refuse_overwriting(read: Iterable[Path], output: Path | None) -> None:
+    """End as a wrong command line if the output is a file that the command reads."""
+    if output is not None and output.resolve() in {one.resolve() for one in read}:
+        raise click.UsageError(f"`-o {output}` would overwrite what the command reads: name another file")
 
 
 def say_why(reason: str) -> None:

@@ -142,10 +142,12 @@ def read_inputs(paths: Iterable[Path], prepare: Preparation) -> tuple[list[str],
     """
     names: list[str] = []
     parts: list[Tensor] = []
-    for path in _files(paths):
+    for path in input_files(paths):
         try:
             found = read_images(path, _ARRAYS) if path.suffix.lower() == ".npz" else _image(path, prepare.data.channels)
             parts.append(prepare(found))
+            if not bool(parts[-1].isfinite().all()):
+                raise RunError("it holds numbers that are too large for the transforms of the data")
         except (RunError, BadDataError) as error:
             raise RunError(f"{error}" if str(path) in str(error) else f"{path}: {error}") from error
         name = os.fsencode(path).decode(errors="replace")
@@ -153,7 +155,12 @@ def read_inputs(paths: Iterable[Path], prepare: Preparation) -> tuple[list[str],
     return names, torch.cat(parts)
 
 
-def _files(paths: Iterable[Path]) -> Iterator[Path]:
+def input_files(paths: Iterable[Path]) -> Iterator[Path]:
+    """Yield the files that are meant by files and folders.
+
+    Raises:
+        RunError: a folder holds none.
+    """
     for path in paths:
         if not path.is_dir():
             yield path

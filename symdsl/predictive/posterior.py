@@ -134,10 +134,11 @@ class Predicted:
             return -float(chosen.clamp(min=torch.finfo(chosen.dtype).tiny).log().mean())
         assert self.mean is not None, "it is a regression"
         assert self.std is not None, "it is a regression"
+        targets = torch.as_tensor(targets, device=self.mean.device)
         if targets.ndim == 1 and self.mean.shape[1] == 1:
             targets = targets[:, None]
         _check_shape(targets, self.mean.shape)
-        found = torch.distributions.Normal(self.mean, self.std).log_prob(targets.to(self.mean.device).double())
+        found = torch.distributions.Normal(self.mean, self.std).log_prob(targets.double())
         return -float(found.sum(1).mean())
 
     def brier(self, targets: Tensor) -> float:
@@ -182,8 +183,13 @@ class Predicted:
         """The probabilities, and the labels that they are compared with on the same device."""
         if self.probabilities is None:
             raise ValueError("only predictions of class labels have this score, but these are of a regression")
-        _check_shape(targets, self.probabilities.shape[:1])
-        return self.probabilities, targets.to(self.probabilities.device)
+        labels = torch.as_tensor(targets, device=self.probabilities.device)
+        _check_shape(labels, self.probabilities.shape[:1])
+        classes = self.probabilities.shape[1]
+        wrong = labels[(labels < 0) | (labels >= classes)]
+        if len(wrong):
+            raise ValueError(f"`targets` holds the label {wrong[0]}, expected 0 to {classes - 1}")
+        return self.probabilities, labels
 
 
 def _check_shape(targets: Tensor, expected: torch.Size) -> None:

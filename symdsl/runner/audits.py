@@ -15,6 +15,7 @@ from symdsl.diagnostics import RunError
 from symdsl.nn import Network, outputs_of
 from symdsl.render.audit import audit_svg
 from symdsl.runner.device import resolve_device
+from symdsl.runner.evaluate import examples_for
 from symdsl.runner.loading import load_run
 from symdsl.runner.start import settle
 from symdsl.runs import RunFolder
@@ -66,7 +67,7 @@ def _of_spec(path: Path, device: str) -> tuple[Network, Examples]:
 def _of_run(path: Path, device: str) -> tuple[Network, Examples]:
     run = load_run(path, device)
     RunFolder.view(run.folder).refuse_damaged()
-    return run.network, data_room.load(run.spec, run.result["seed"], run.model.preprocessing).test
+    return run.network, examples_for(run)
 
 
 def _picture(net: Network, test: Examples, found: Audit, title: str) -> bytes:

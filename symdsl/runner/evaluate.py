@@ -6,17 +6,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import attrs
 
 from symdsl import data as data_room
 from symdsl.analysis.facts import Data
-from symdsl.data import Dataset
+from symdsl.data import Dataset, Examples
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
 from symdsl.nn import outputs_of
-from symdsl.runner.loading import load_run
+from symdsl.runner.loading import Run, load_run
 from symdsl.runner.metrics import evaluate_outputs
-from symdsl.runner.model import Model
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import SPEC
 from symdsl.spec import load_data
@@ -46,33 +45,43 @@ def evaluate(
             other classes than the network has learned.
     """
     opened = load_run(run, device)
-    folder = RunFolder.view(opened.folder)
-    folder.refuse_damaged()
-    folder.refuse_damaged(SPEC)
+    RunFolder.view(opened.folder).refuse_damaged()
     model, net = opened.model, opened.network
-    found = load_data(opened.folder / SPEC, dict(overrides or {}))
+    test = examples_for(opened, overrides, data)
+    outputs, targets = outputs_of(net, test.x), test.y.to(net.device)
+    return evaluate_outputs(outputs, targets, LIKELIHOODS[model.data.task], model.noise, model.preprocessing)
+
+
+def examples_for(run: Run, overrides: Mapping[str, Any] | None = None, given: Dataset | None = None) -> Examples:
+    """Return test examples for a run, standardized by its statistics, with labels as it numbers its classes.
+
+    Args:
+        run: a finished run.
+        overrides: changes to the spec's data.
+        given: the data of a spec that has `data given(...)`.
+
+    Raises:
+        SpecError: the overrides do not fit the spec.
+        RunError: the data cannot be used, are of another shape or hold other classes than the network has learned.
+    """
+    RunFolder.view(run.folder).refuse_damaged(SPEC)
+    model, found = run.model, load_data(run.folder / SPEC, dict(overrides or {}))
     if _described(found) != _described(model.data):
         raise RunError(
             f"the network has learned from {_described(model.data)}, but the data hold {_described(found)}: "
             "override the data so that they agree"
         )
-    dataset = data_room.load(found, opened.result["seed"], model.preprocessing, given=data)
-    outputs, targets = outputs_of(net, dataset.test.x), _targets(dataset, model).to(net.device)
-    return evaluate_outputs(outputs, targets, LIKELIHOODS[model.data.task], model.noise, model.preprocessing)
-
-
-def _described(data: Data) -> str:
-    outcomes = "class labels" if data.task == "classification" else f"{data.classes} regression targets"
-    return f"images of {data.channels}x{data.height}x{data.width} with {outcomes}"
-
-
-def _targets(dataset: Dataset, model: Model) -> Tensor:
-    """The targets of the test examples, labels as the run numbers its classes."""
+    dataset = data_room.load(found, run.result["seed"], model.preprocessing, given=given)
     if model.data.task == "regression":
-        return dataset.test.y
+        return dataset.test
     labels = model.preprocessing.renumbered(dataset.test.y, dataset.preprocessing.classes or ())
     if int(labels.max()) >= model.data.classes:
         raise RunError(
             f"the data hold the label {int(labels.max())}, but the run has learned {model.data.classes} classes"
         )
-    return labels
+    return attrs.evolve(dataset.test, y=labels)
+
+
+def _described(data: Data) -> str:
+    outcomes = "class labels" if data.task == "classification" else f"{data.classes} regression targets"
+    return f"images of {data.channels}x{data.height}x{data.width} with {outcomes}"

@@ -170,6 +170,13 @@ def test_what_cannot_be_used_is_named(which: str, tmp_path: Path) -> None:
     assert str(path) in str(caught.value)
 
 
+def test_a_file_whose_numbers_overflow_is_named(tmp_path: Path) -> None:
+    prepare, _ = preparation("|> crop(6) |> standardize", tmp_path)
+    np.savez(tmp_path / "huge.npz", x=np.full((1, 8, 8), 3e38))
+    with pytest.raises(RunError, match=r"huge\.npz: it holds numbers that are too large for the transforms"):
+        read_inputs([tmp_path / "huge.npz"], prepare)
+
+
 def test_arrays_are_taken_as_files_are(tmp_path: Path) -> None:
     prepare, _ = preparation("|> crop(6)", tmp_path)
     assert torch.equal(prepare(torch.ones(2, 8, 8)), prepare(torch.ones(2, 1, 8, 8)))

@@ -193,8 +193,11 @@ def test_targets_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
     assert classes.nll(labels) == classes.nll(labels.long())
     with pytest.raises(ValueError, match=r"`targets` is of shape \[4, 1\], expected \[4\]"):
         classes.nll(labels[:, None])
-    for score in (classes.brier, classes.calibration_error):
-        assert score(labels) == score(labels.long())
+    for score in (classes.nll, classes.brier, classes.calibration_error):
+        assert score(labels) == score(labels.long()) == score(labels.numpy())
+        for label in (-1, 2):
+            with pytest.raises(ValueError, match=rf"`targets` holds the label {label}, expected 0 to 1"):
+                score(torch.full((4,), label))
         for wrong in (labels[:, None], labels[:1]):
             with pytest.raises(ValueError, match="`targets`"):
                 score(wrong)

@@ -9,6 +9,7 @@ from PIL import Image
 from data.files import write_images
 from symdsl import runner
 from symdsl.diagnostics import RunError
+from symdsl.runner.audits import audit_spec_or_run
 from symdsl.spec import parse
 
 SPEC = """
@@ -67,6 +68,17 @@ def test_folders_in_another_order_are_matched_by_name(run, tmp_path):
     for part in ("train", "test"):
         shutil.rmtree(path / part / "ant")
     assert accuracy(run, path) == 1
+
+
+def test_an_audit_matches_classes_by_name_too(run, tmp_path):
+    path = run.parent / "data"
+    for part in ("train", "test"):
+        (path / part / "ant").rename(tmp_path / part)
+    try:
+        assert audit_spec_or_run(run, "p4", "cpu").found.accuracies[0] == 1
+    finally:
+        for part in ("train", "test"):
+            (tmp_path / part).rename(path / part / "ant")
 
 
 def test_renamed_folders_are_one_clear_line(run, tmp_path):
