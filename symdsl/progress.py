@@ -250,16 +250,27 @@ class BarsOfAll(Observers):
     def __init__(self, stream: TextIO) -> None:
         """Draw on the terminal `stream`."""
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
+        from rich.table import Column
+        from rich.text import Text
+
+        class Figures(TextColumn):
+            """Text that is cut where the terminal is too narrow for all columns: the only one that may become less."""
+
+            def render(self, task: Task) -> Text:
+                text = super().render(task)
+                text.no_wrap, text.overflow = True, "ellipsis"
+                return text
 
         super().__init__()
+        console = Console(file=stream)
         self._display = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}", markup=False),
-            TimeRemainingColumn(),
-            console=Console(file=stream),
+            BarColumn(bar_width=min(20, console.width // 8), table_column=Column(no_wrap=True)),
+            MofNCompleteColumn(table_column=Column(no_wrap=True)),
+            Figures("{task.fields[figures]}", markup=False, table_column=Column()),
+            TimeRemainingColumn(table_column=Column(no_wrap=True)),
+            console=console,
             speed_estimate_period=600,  # long, since only every few epochs have an evidence step
         )
 

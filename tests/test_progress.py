@@ -224,3 +224,16 @@ def test_failures_are_heard_of_once_a_search_has_begun(begun: bool) -> None:
     with pytest.raises(KeyboardInterrupt, match="stopped"):
         raising(callbacks, error)
     assert hearing.heard == [error] * begun
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_a_narrow_terminal_cuts_the_figures_alone(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", str(width))
+    stream = Terminal()
+    display = BarsOfAll(stream)
+    bar = display.of()
+    with display:
+        watch(bar)
+    lines = stream.getvalue().splitlines()
+    assert any(re.search(r"2/2.*loss.*…?.*\d:\d\d:\d\d", line) for line in lines)

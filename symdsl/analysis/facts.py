@@ -73,7 +73,7 @@ class Candidate:
         init_scale: factor on the standard deviation (of the product, for factored kinds) of the initial weights.
         tensors: its parameter tensors.
         preserves: what it is equivariant to in its strict limit, e.g. `("translations", "quarter turns")`.
-        multiply_adds: multiply-adds of one example's forward pass.
+        multiply_adds: multiply-adds of one example's forward pass, before a stride samples a phase.
         span: where the spec names it.
     """
 

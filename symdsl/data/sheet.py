@@ -21,6 +21,7 @@ MOST_ROWS = 40
 _REGRESSION_ROWS = 8
 _LEAST_SIDE, _MOST_SIDE = 40, 112  # of a picture, in pixels of the sheet
 _TEXT, _GAP, _MARGIN, _PART_GAP = 13, 4, 12, 24
+_NO_LETTER = "\U0010fffd"
 _HEAD = _MARGIN + 2 * _TEXT
 _INK, _PAPER, _QUIET = "#1c1c1c", "#ffffff", "#6b6b6b"
 
@@ -76,8 +77,17 @@ def _rows(dataset: Dataset, names: Sequence[str]) -> list[_Row]:
 
 def _classes(train: Examples, test: Examples, names: Sequence[str]) -> tuple[Tensor, Tensor, list[str]]:
     count = 1 + max(int(train.y.max()), int(test.y.max()))
-    titles = [names[label] if label < len(names) else f"class {label}" for label in range(count)]
-    return train.y, test.y, titles
+    known = {label: name for label, name in enumerate(names) if _is_drawable(name)}
+    return train.y, test.y, [known.get(label, f"class {label}") for label in range(count)]
+
+
+def _is_drawable(text: str) -> bool:
+    """Whether the font has all letters of a text, and not a box in place of one."""
+    from PIL import ImageFont
+
+    font = ImageFont.load_default(_TEXT)
+    box = bytes(font.getmask(_NO_LETTER))
+    return all(bytes(font.getmask(letter)) != box for letter in text)
 
 
 def _stretches(train: Examples, test: Examples, names: Sequence[str]) -> tuple[Tensor, Tensor, list[str]]:

@@ -50,7 +50,10 @@ def parameters(graph: nx.DiGraph[str]) -> int:
 
 
 def multiply_adds(graph: nx.DiGraph[str]) -> int:
-    """Return the multiply-adds of one example's forward pass through all candidates."""
+    """Return the multiply-adds of one example's forward pass through all candidates.
+
+    Of a layer with a stride that is the pass on the fine grid, which finds the phase; the next one has fewer.
+    """
     times = copies(chain(graph))
     return sum(times[layer.name] * one.multiply_adds for layer in layers(graph) for one in layer.candidates)
 

@@ -80,7 +80,7 @@ class Kind:
         signature: name and arguments, `init_scale` aside.
         tensors: its parameter tensors at a site.
         preserves: what it is equivariant to in its strict limit: translations, and movements in the words of `groups`.
-        multiply_adds: multiply-adds of one example's forward pass.
+        multiply_adds: multiply-adds of one example's forward pass, before a stride samples a phase.
         refusal: why it cannot be used at a site, or `None`.
         module: `(layer, candidate, scale, generator)` gives the path, a `symdsl.nn.Path`.
         weight_use: `(path)` gives how it uses every parameter tensor, a `symdsl.evidence.WeightUse` by name.

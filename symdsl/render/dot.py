@@ -116,15 +116,16 @@ def _draw_nodes(drawing: graphviz.Digraph, nodes: tuple[Node, ...], shown: Mappi
 def _draw_fan(drawing: graphviz.Digraph, beside: str, angle: float) -> None:
     """Draw the angles that a map is turned by as a fan around straight up, beside a node."""
     if angle <= 90:
-        before, middle = (PAPER, (90 - angle) / 360), (FAN, 2 * angle / 360)
+        before, middle = (FAINT, (90 - angle) / 360), (FAN, 2 * angle / 360)
     else:
-        before, middle = (FAN, (90 + angle) / 360), (PAPER, 1 - 2 * angle / 360)
+        before, middle = (FAN, (90 + angle) / 360), (FAINT, 1 - 2 * angle / 360)
     parts = [(ground, share) for ground, share in (before, middle) if share > 1e-3]
     rest = 1 - sum(share for _, share in parts)
     parts += [(before[0], rest)] if rest > 1e-3 else []
     wedges = ":".join(f"{ground};{share:.4f}" for ground, share in parts)
     look = {"style": "wedged", "fillcolor": wedges} if angle < 180 else {"style": "filled", "fillcolor": parts[0][0]}
-    size = {"shape": "circle", "width": "0.3", "height": "0.3", "fixedsize": "true", "color": QUIET}
+    # without outlines: Graphviz begins the first wedge at three o'clock, where the part around it would be cut in two
+    size = {"shape": "circle", "width": "0.3", "height": "0.3", "fixedsize": "true", "color": "transparent"}
     drawing.node(f"{beside}-fan", label="", tooltip=f"turns within {range_words('rotation', angle)}", **size, **look)
     with drawing.subgraph() as row:
         row.attr(rank="same")

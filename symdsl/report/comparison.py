@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import and_
 from typing import Any
 
 import attrs
@@ -74,11 +76,14 @@ def groups(runs: Sequence[Run]) -> list[Group]:
     for run in runs:
         by_setup.setdefault((str((run.result or run.info).get("objective")), _without_seed(run.spec)), []).append(run)
     plain = {setup: f"{found[0].name}, {setup[0]}" for setup, found in by_setup.items()}
+    names = {
+        setup: _distinct(setup, [other for other in by_setup if plain[other] == plain[setup]], plain[setup])
+        for setup in by_setup
+    }
+    times = Counter(names.values())
     return [
-        Group(
-            _distinct(setup, [other for other in by_setup if plain[other] == plain[setup]], plain[setup]), tuple(them)
-        )
-        for setup, them in by_setup.items()
+        Group(name if times[name] == 1 else f"{name}, {by_setup[setup][0].folder}", tuple(by_setup[setup]))
+        for setup, name in names.items()
     ]
 
 
@@ -92,9 +97,9 @@ def _without_seed(text: str) -> str:
 
 def _distinct(setup: tuple[str, str], alike: Sequence[tuple[str, str]], name: str) -> str:
     """A name with the lines of the spec that those of the same name do not all have."""
-    texts = [{line.strip() for line in text.splitlines()} for _, text in alike]
-    common = set.intersection(*texts)
-    own = [line.strip() for line in setup[1].splitlines() if line.strip() not in common]
+    texts = [Counter(line.strip() for line in text.splitlines()) for _, text in alike]
+    common = reduce(and_, texts)
+    own = list((Counter(line.strip() for line in setup[1].splitlines()) - common).elements())
     more = ", ..." if len(own) > _MOST_DIFFERENCES else ""
     return f"{name}, {', '.join(own[:_MOST_DIFFERENCES])}{more}" if own else name
 

@@ -234,6 +234,16 @@ def test_runs_of_one_spec_are_told_apart_by_what_differs(searched: Path, again: 
         "small, laplace, epochs = 4",
         "small, laplace, epochs = 9",
     ]
+    line = next(line for line in first.spec.splitlines() if "layer" in line)
+    doubled = attrs.evolve(second, spec=second.spec.replace(line, f"{line}\n{line}"))
+    names = [group.name for group in groups([first, doubled])]
+    assert names == ["small, laplace", f"small, laplace, {line.strip()}"]
+    head, *lines = first.spec.splitlines(keepends=True)
+    turned = attrs.evolve(first, spec="".join([*lines, head]), folder=Path("elsewhere"))
+    assert [group.name for group in groups([first, turned])] == [
+        f"small, laplace, {searched}",
+        "small, laplace, elsewhere",
+    ]
     gone = [attrs.evolve(run, spec=re.sub("data .*", 'data arrays("gone.npz")', run.spec)) for run in (first, second)]
     assert [(group.name, len(group.runs)) for group in groups(gone)] == [("small, laplace", 2)]
     twin = attrs.evolve(first, folder=Path("elsewhere"))
