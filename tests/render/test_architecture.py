@@ -73,7 +73,8 @@ def test_ranges_of_an_average_are_drawn_with_their_numbers():
     shown = dot(averaged())
     for words in ("rotation \u00b130\u00b0", "translate_x \u00b110 %", "shear \u00b10.4"):
         assert words in texts(averaged())
-    assert re.search(r'n1-fan.*color=transparent fillcolor="#eeeeee;0.1667:#8fb8de;0.1667:#eeeeee;0.6667".*style=wedged', shown)
+    wedges = "#eeeeee;0.1667:#8fb8de;0.1667:#eeeeee;0.6667"
+    assert re.search(rf'n1-fan.*color=transparent fillcolor="{wedges}".*style=wedged', shown)
     assert "mean of the copies" in texts(averaged())
 
 
