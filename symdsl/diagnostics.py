@@ -146,7 +146,7 @@ class Collector:
     """Collects the diagnostics of one check, and looks up the source lines they point at.
 
     Attributes:
-        reports: how often `report` was called, repetitions included.
+        reports: how often `report` was called on this collector or view, repetitions included.
     """
 
     def __init__(self) -> None:

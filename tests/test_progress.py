@@ -226,7 +226,7 @@ def test_failures_are_heard_of_once_a_search_has_begun(begun: bool) -> None:
     assert hearing.heard == [error] * begun
 
 
-@pytest.mark.parametrize("width", [60, 80, 100])
+@pytest.mark.parametrize("width", [60, 80, 100, 150])
 def test_a_narrow_terminal_cuts_the_figures_alone(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", str(width))
@@ -236,4 +236,6 @@ def test_a_narrow_terminal_cuts_the_figures_alone(width: int, monkeypatch: pytes
     with display:
         watch(bar)
     lines = stream.getvalue().splitlines()
-    assert any(re.search(r"2/2.*loss.*…?.*\d:\d\d:\d\d", line) for line in lines)
+    last = next(line for line in reversed(lines) if "2/2" in line)
+    assert re.search(r"2/2.*loss.*\d:\d\d:\d\d", last)
+    assert ("…" in last) == (width < 150)

@@ -120,7 +120,7 @@ def fail(reason: str) -> NoReturn:
 
 
 def refuse_overwriting(read: Iterable[Path], output: Path | None) -> None:
-    """End as a wrong command line if the output is a file that the command reads."""
+    """End as a wrong command line if the output is one of these files, which the command reads."""
     if output is not None and output.resolve() in {one.resolve() for one in read}:
         raise click.UsageError(f"`-o {output}` would overwrite what the command reads: name another file")
 

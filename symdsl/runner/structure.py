@@ -90,9 +90,8 @@ class Structure:
         self._overfull = False
         self._has_fitted: bool | None = True if has_noise else None
         self.ranges = Ranges(trainer.net)
-        self._mode = LinearisedMode(trainer.parameters, examples) if examples > FEW_EXAMPLES else None
-        if self._mode is not None:
-            trainer.on_gradients = self._mode.add
+        learned = {key: one for key, one in trainer.parameters.items() if key in start.learned}
+        self._mode = LinearisedMode(learned) if learned and examples > FEW_EXAMPLES else None
 
     def train_epoch(self) -> tuple[EpochMetrics, dict[str, Any], float]:
         """Run one epoch of training with the evidence steps that fall into it.
@@ -104,6 +103,8 @@ class Structure:
         found: dict[str, Any] = {}
         seconds = 0.0
         self.trainer.spread = self.ranges.width(self.trainer.progress)
+        if self._mode is not None:
+            self.trainer.on_gradients = self._mode.add
 
         def after_step() -> None:
             nonlocal found, seconds

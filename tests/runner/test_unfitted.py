@@ -82,8 +82,9 @@ def test_a_fitted_network_has_every_effective_parameter_counted(small):
 def test_priors_of_many_examples_follow_the_weights_that_are_on_their_way(small, monkeypatch):
     """To where a Newton step would bring them."""
     monkeypatch.setattr("symdsl.runner.structure.FEW_EXAMPLES", 1)
-    one = trained(small(**EASY))
-    one.train_epoch()
+    one = structure(small(**EASY, search__batch=8))
+    for _ in range(20):
+        one.train_epoch()
     laplace = one.evidence_step().laplace
     norms = one._mode.squared_norms(laplace.precisions)
     share = 1 - one.trainer.search.prior_optimizer.damping
