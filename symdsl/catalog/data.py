@@ -169,7 +169,8 @@ def _rotate(outline: Outline, arguments: Arguments) -> Outline:
     if 0 < step < _LEAST_STEP:
         raise MisfitError(f"`step` (={step:g}) must be 0, for any angle, or at least {_LEAST_STEP:g} degrees")
     if degrees and min(outline.height, outline.width) == 1:
-        raise MisfitError(f"a map of {outline.height}x{outline.width} cannot be turned: drop it, or turn before `unroll`")
+        size = f"{outline.height}x{outline.width}"
+        raise MisfitError(f"a map of {size} cannot be turned: drop it, or turn before `unroll`")
     if arguments.get("label") != "angle":
         return outline
     if degrees == 0 or step > degrees:
