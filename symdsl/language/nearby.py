@@ -16,14 +16,14 @@ def nearest(path: Path, suffix: str) -> Path | None:
 
     Args:
         path: of the file that is missing.
-        suffix: of the files that can be meant.
+        suffix: of the files that can be meant; empty where a folder is.
     """
     folder = path.parent
     if not folder.is_dir():
         beside = _named(folder.parent, Path.is_dir)
         other = suggest(folder.name, beside)
         folder = beside[other] if other else folder
-    files = _named(folder, lambda one: one.suffix == suffix and one.is_file())
+    files = _named(folder, lambda one: one.suffix == suffix and (one.is_file() if suffix else one.is_dir()))
     near = suggest(path.name, files)
     return files[near] if near else None
 
