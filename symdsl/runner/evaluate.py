@@ -45,7 +45,6 @@ def evaluate(
             other classes than the network has learned.
     """
     opened = load_run(run, device)
-    RunFolder.view(opened.folder).refuse_damaged()
     model, net = opened.model, opened.network
     test = examples_for(opened, overrides, data)
     outputs, targets = outputs_of(net, test.x), test.y.to(net.device)
@@ -62,9 +61,12 @@ def examples_for(run: Run, overrides: Mapping[str, Any] | None = None, given: Da
 
     Raises:
         SpecError: the overrides do not fit the spec.
-        RunError: the data cannot be used, are of another shape or hold other classes than the network has learned.
+        RunError: the run's files are damaged, or the data cannot be used, are of another shape or hold other classes
+            than the network has learned.
     """
-    RunFolder.view(run.folder).refuse_damaged(SPEC)
+    folder = RunFolder.view(run.folder)
+    folder.refuse_damaged()
+    folder.refuse_damaged(SPEC)
     model, found = run.model, load_data(run.folder / SPEC, dict(overrides or {}))
     if _described(found) != _described(model.data):
         raise RunError(
