@@ -5,7 +5,6 @@ from symdsl.evidence.extrapolated import ExtrapolatedSketch
 from symdsl.evidence.joint import JointSketch
 from symdsl.evidence.kfac import Factor, Kronecker, KroneckerFactors
 from symdsl.evidence.laplace import CURVATURES, Laplace, fit, laplace_of
-from symdsl.evidence.linearised import LinearisedMode
 from symdsl.evidence.loss import (
     Categorical,
     Exact,
@@ -38,7 +37,6 @@ __all__ = [
     "KroneckerFactors",
     "Laplace",
     "Likelihood",
-    "LinearisedMode",
     "LogDet",
     "MonteCarlo",
     "Rademacher",

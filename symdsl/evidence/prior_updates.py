@@ -26,7 +26,6 @@ def mackay_step(
     share: float,
     least: Mapping[str, float] = MappingProxyType({}),
     most: float = math.inf,
-    squared_norms: Mapping[str, float] | None = None,
 ) -> dict[str, float]:
     """Return all precisions, the learned ones moved towards MacKay's fixed point gamma_k / ||theta_k||^2 (MacKay 1992).
 
@@ -39,15 +38,13 @@ def mackay_step(
         share: of the way that a log precision goes, in [0, 1].
         least: the smallest precision that a tensor may have afterwards, by key, where it is bounded.
         most: effective parameters that all tensors together may have; where there are more, each counts for less.
-        squared_norms: of a mode by key, in place of those of the present weights.
     """
     effective = laplace.effective_parameters()
     total = laplace.log_det.total
     each = most / total if total > max(most, 0.0) else 1.0
-    norms = laplace.squared_norms if squared_norms is None else squared_norms
     moved = dict(laplace.precisions)
     for key in learned & effective.keys():
-        target = _fixed_point(each * effective[key], norms[key])
+        target = _fixed_point(each * effective[key], laplace.squared_norms[key])
         log_precision = (1 - share) * math.log(moved[key]) + share * math.log(target)
         moved[key] = max(math.exp(log_precision), least.get(key, SMALLEST_PRECISION))
     return moved

@@ -13,14 +13,14 @@ from torch import Tensor
 
 from symdsl import ranks
 from symdsl.catalog.searches import LEAST_STEPS
-from symdsl.evidence import ExtrapolatedSketch, Laplace, LinearisedMode
+from symdsl.evidence import ExtrapolatedSketch, Laplace
 from symdsl.evidence.prior_updates import at_best_precisions, mackay_step
 from symdsl.graph.cost import evidence_interval
 from symdsl.nn import Block, outputs_of
 from symdsl.runner.estimating import SKETCH, Estimator, evidence_bound, final_laplace, laplace_at, sample
 from symdsl.runner.ranges import Ranges
 from symdsl.runner.shares import evidence_record, path_effective, tensors_of
-from symdsl.runner.start import FEW_EXAMPLES, Start
+from symdsl.runner.start import Start
 from symdsl.runner.training import EpochMetrics, Trainer
 from symdsl.runner.trial import BEST_EVIDENCE
 
@@ -90,8 +90,6 @@ class Structure:
         self._overfull = False
         self._has_fitted: bool | None = True if has_noise else None
         self.ranges = Ranges(trainer.net)
-        learned = {key: one for key, one in trainer.parameters.items() if key in start.learned}
-        self._mode = LinearisedMode(learned) if learned and examples > FEW_EXAMPLES else None
 
     def train_epoch(self) -> tuple[EpochMetrics, dict[str, Any], float]:
         """Run one epoch of training with the evidence steps that fall into it.
@@ -103,8 +101,6 @@ class Structure:
         found: dict[str, Any] = {}
         seconds = 0.0
         self.trainer.spread = self.ranges.width(self.trainer.progress)
-        if self._mode is not None:
-            self.trainer.on_gradients = self._mode.add
 
         def after_step() -> None:
             nonlocal found, seconds
@@ -114,10 +110,7 @@ class Structure:
                 found = self._record(step, found.get("pruned", []))
                 seconds += time.perf_counter() - started
 
-        metrics = self.trainer.train_epoch(after_step)
-        if self._mode is not None:
-            self._mode.close_epoch()
-        return metrics, found, seconds
+        return self.trainer.train_epoch(after_step), found, seconds
 
     @property
     def is_due(self) -> bool:
@@ -184,8 +177,7 @@ class Structure:
         trainer, share = self.trainer, 1 - self.trainer.search.prior_optimizer.damping
         gained = self._nats_gained(laplace)
         learned = self.learned if self._has_fitted and gained > 0 else frozenset[str]()
-        norms = None if self._mode is None else self._mode.squared_norms(laplace.precisions)
-        precisions = mackay_step(laplace, learned, share, self._least, gained, norms)
+        precisions = mackay_step(laplace, learned, share, self._least, gained)
         if not trainer.likelihood.has_noise:
             return precisions, trainer.noise
         log_noise = (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
@@ -338,16 +330,14 @@ class Structure:
         }
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return the tensors that a resume needs besides the trainer's, on the CPU."""
-        return {} if self._mode is None else self._mode.tensors()
+        """Return the tensors that a resume needs besides the trainer's: none."""
+        return {}
 
     def restore(self, state: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> None:
-        """Take up what `state` and `tensors` gave."""
+        """Take up a state that `state` gave."""
         self._idle, self._overfull = dict(state["idle"]), state["overfull"]
         self._has_fitted = state["has_fitted"]
         self.ranges.restore(state["ranges"])
-        if self._mode is not None:
-            self._mode.restore(tensors)
 
 
 def _within(block: Block, keys: Iterable[str]) -> list[str]:

@@ -77,7 +77,6 @@ class Trainer:
         spread: by which ranges of averages are taken as larger or smaller in training; see `Average.draw`.
         residual_variance: of the targets around the outputs in the last epoch; 1 for classification.
         loss_of: gives the outputs of a batch and its loss at unit noise, summed; an objective may put its own in place.
-        on_gradients: called with the size of a batch when its gradients are there, without those of the prior.
     """
 
     def __init__(
@@ -109,7 +108,6 @@ class Trainer:
         self.step_size = 1.0
         self.spread = 0.0
         self.loss_of: Callable[[Examples], tuple[Tensor, Tensor]] = self._loss
-        self.on_gradients: Callable[[int], None] = lambda examples: None
         invariance = self.search.invariance
         self._orbit = () if invariance is None else elements_of(invariance.group, *self.train.x.shape[2:])
 
@@ -175,7 +173,6 @@ class Trainer:
         """
         self.optimizer.zero_grad()
         sums = self._add_up(self._backward(own, examples) if len(own) else None)
-        self.on_gradients(examples)
         for key, precision in self.precisions.items():
             parameter = self.parameters[key]
             if parameter.grad is not None:

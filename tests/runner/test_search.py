@@ -133,17 +133,6 @@ def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, sett
         assert_ends_alike(spec, tmp_path, Interrupting(after))
 
 
-def test_an_interrupted_run_of_many_examples_ends_like_an_uninterrupted_one(small, tmp_path, monkeypatch):
-    few = small(search__objective="laplace(kfac)", search__every=2)
-    runner.search(few, device="cpu", out=tmp_path / "few")
-    monkeypatch.setattr("symdsl.runner.structure.FEW_EXAMPLES", 1)
-    monkeypatch.setattr("symdsl.evidence.linearised.LEAST_BATCHES", 2)
-    runner.search(few, device="cpu", out=tmp_path / "whole")
-    for after in (1, 2, 3):
-        assert_ends_alike(few, tmp_path, Interrupting(after))
-    assert timeless(tmp_path / "few")[2] != timeless(tmp_path / "whole")[2]
-
-
 def test_an_interrupted_run_is_augmented_like_an_uninterrupted_one(small, tmp_path):
     spec = parse(small().text().replace("|> standardize", "|> standardize |> augment(flip, shift = 1)"))
     runner.search(spec, device="cpu", out=tmp_path / "whole")

@@ -1,7 +1,5 @@
 """Networks that have not fitted yet: evidence steps leave their priors and their paths alone."""
 
-import math
-
 import pytest
 
 from runner.test_search import Listening
@@ -77,19 +75,6 @@ def test_a_fitted_network_has_every_effective_parameter_counted(small):
     assert sum(laplace.effective_parameters().values()) < one.trainer.constant_loss - laplace.loss
     share = 1 - one.trainer.search.prior_optimizer.damping
     assert one.trainer.precisions == mackay_step(laplace, one.learned, share, one._least) != before
-
-
-def test_priors_of_many_examples_follow_the_weights_that_are_on_their_way(small, monkeypatch):
-    """To where a Newton step would bring them."""
-    monkeypatch.setattr("symdsl.runner.structure.FEW_EXAMPLES", 1)
-    one = structure(small(**EASY, search__batch=8))
-    for _ in range(20):
-        one.train_epoch()
-    laplace = one.evidence_step().laplace
-    norms = one._mode.squared_norms(laplace.precisions)
-    share = 1 - one.trainer.search.prior_optimizer.damping
-    assert norms != pytest.approx(laplace.squared_norms, rel=0.01)
-    assert one.trainer.precisions == mackay_step(laplace, one.learned, share, one._least, math.inf, norms)
 
 
 def test_no_prior_of_a_network_worse_than_constant_outputs_moves(small):
