@@ -13,7 +13,7 @@ from torch import Tensor
 
 from symdsl import ranks
 from symdsl.diagnostics import NumericalError, RunError
-from symdsl.evidence.loss import Fisher, Likelihood
+from symdsl.evidence.loss import Exact, Fisher, Likelihood
 from symdsl.evidence.weight_use import BatchUse, output_gradients
 from symdsl.nn import Network, Use, derivatives_on, evaluation_mode
 
@@ -119,6 +119,7 @@ def estimate(
     generator: torch.Generator,
     curvature: Curvature,
     batch: int = 512,
+    exact: int = 0,
 ) -> Estimate:
     """Estimate the Gauss-Newton matrix of a network's learned parameters, those with `requires_grad`, where they are.
 
@@ -134,6 +135,8 @@ def estimate(
         generator: source of drawn labels, random signs and sketches, on the network's device.
         curvature: what is made of the gradients.
         batch: examples at a time; changes nothing but round-off, memory and what is drawn.
+        exact: for how many examples, the first ones, all columns are propagated, whatever `fisher` says; for none if
+            not every rank would have one of them and one of the others.
 
     Raises:
         TypeError: it is not known how a parameter tensor is used, or its path did not record its use.
@@ -148,9 +151,12 @@ def estimate(
         raise ValueError("all parameters are frozen: none has `requires_grad`, so there is no curvature to estimate")
     loss, width = torch.zeros((), dtype=torch.float64, device=net.device), 0
     accumulator: Accumulator | None = None
-    sizes = _batches(len(x), batch)
+    too_few = min(exact, len(x) - exact or exact) < ranks.count()
+    groups = [(fisher, len(x))] if too_few else [(Exact(), exact), (fisher, len(x) - exact)]
+    batches = [(one, size) for one, examples in groups if examples for size in _batches(examples, batch)]
+    sizes = [size for _, size in batches]
     with evaluation_mode(net):
-        for inputs, targets in zip(x.split(sizes), y.split(sizes), strict=True):
+        for (chosen, _), inputs, targets in zip(batches, x.split(sizes), y.split(sizes), strict=True):
             recorded: dict[str, Use] = {}
             own = ranks.share(len(inputs))
             outputs = net(inputs[own].to(net.device).clone(), recorded)
@@ -162,10 +168,10 @@ def estimate(
             everywhere = ranks.gathered_examples(outputs.detach(), ranks.shares(len(inputs)))
             if not bool(everywhere.isfinite().all()):  # labels cannot be drawn from them
                 raise NumericalError("the network's outputs are not finite")
-            accumulator = accumulator or curvature(len(x) * fisher.number(width), generator)
+            accumulator = accumulator or curvature(sum(size * one.number(width) for one, size in batches), generator)
             with torch.no_grad():
                 accumulator.add_inputs(uses)
-            for column in fisher.loss_hessian_sqrt(likelihood, everywhere, generator):
+            for column in chosen.loss_hessian_sqrt(likelihood, everywhere, generator):
                 own_gradients = output_gradients(outputs, column[own], uses)
                 with torch.no_grad():
                     accumulator.skip(own.start)

@@ -9,6 +9,7 @@ from symdsl import ranks
 from symdsl.analysis.facts import Objective
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
+from symdsl.nn import evaluation_mode, outputs_of
 from symdsl.runner.device import stream
 from symdsl.runner.start import FEW_EXAMPLES
 from symdsl.runner.training import Trainer
@@ -62,7 +63,7 @@ SKETCH = Estimator("sketch", Rademacher(1))
 
 
 def laplace_at(
-    trainer: Trainer, estimator: Estimator, index: torch.Tensor | None = None, scaled: bool = True
+    trainer: Trainer, estimator: Estimator, index: torch.Tensor | None = None, scaled: bool = True, exact: int = 0
 ) -> Laplace:
     """Return the Laplace approximation at the present parameters, from all training examples or a random sample.
 
@@ -71,6 +72,7 @@ def laplace_at(
         estimator: of the curvature.
         index: of the examples to use, a sample of all; `None` uses all.
         scaled: whether they do, or else are taken for themselves.
+        exact: see `estimate`.
 
     Raises:
         NumericalError: eigenvalues that cannot be computed, with the parameter tensor and the epoch.
@@ -80,7 +82,7 @@ def laplace_at(
     trainer.net.eval()
     curvature = CURVATURES[estimator.curvature]
     try:
-        found = estimate(trainer.net, x, y, trainer.likelihood, estimator.fisher, generator, curvature)
+        found = estimate(trainer.net, x, y, trainer.likelihood, estimator.fisher, generator, curvature, exact=exact)
         whole = found.scaled_to(len(train)) if scaled else found
         laplace = laplace_of(trainer.net, whole, trainer.likelihood, trainer.precisions, trainer.noise)
         laplace.effective_parameters()  # decomposes the curvature, which may fail
@@ -119,8 +121,24 @@ def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
 def final_laplace(trainer: Trainer) -> Laplace:
     """Return the joint Laplace approximation whose evidence a run reports, whatever estimator the search used.
 
-    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random.
+    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random. Where a classifier is least certain
+    all columns of an example are propagated: for as many examples as double the number of columns, or bring it to
+    `FINAL_EXAMPLES`. One column each makes the determinant too low, as a network that has fitted owes most of its
+    curvature to a few examples.
     """
-    few = len(trainer.train) <= FINAL_EXAMPLES
-    estimator = Estimator.joint(trainer.likelihood.has_noise)
-    return laplace_at(trainer, estimator, None if few else sample(trainer, FINAL_EXAMPLES))
+    index = sample(trainer, FINAL_EXAMPLES)
+    if trainer.likelihood.has_noise:
+        return laplace_at(trainer, SKETCH, index)
+    further = max(len(index), FINAL_EXAMPLES - len(index))
+    exact = min(further // max(trainer.facts.data.classes - 1, 1), len(index))
+    return laplace_at(trainer, FINAL, _least_certain_first(trainer, index), exact=exact)
+
+
+@torch.no_grad()
+def _least_certain_first(trainer: Trainer, index: torch.Tensor) -> torch.Tensor:
+    """Return the indices of examples sorted by the trace of Lambda, the Hessian of the loss in an example's outputs."""
+    with evaluation_mode(trainer.net):
+        outputs = outputs_of(trainer.net, trainer.train.x[index]).double()
+    columns = trainer.likelihood.loss_hessian_sqrt(outputs)
+    traces = torch.stack([column.square().sum(1) for column in columns]).sum(0)
+    return index[traces.argsort(descending=True, stable=True).to(index.device)]

@@ -404,6 +404,25 @@ def joint(net, x):
     return estimate(net, x, y, Categorical(), Exact(), torch.Generator(), CURVATURES["joint"]).ggn.sketch
 
 
+@pytest.mark.parametrize("exact", [0, 1, 3, 5])
+def test_all_columns_of_the_first_examples_are_propagated(exact):
+    nodes, net = network("mixed")
+    x, y = images(nodes, 5), torch.zeros(5).long()
+
+    def found(x, fisher, exact=0):
+        generator = torch.Generator().manual_seed(4)
+        return estimate(net, x, y[: len(x)], Categorical(), fisher, generator, CURVATURES["sketch"], 2, exact).ggn.parts
+
+    outputs = net(x[:1]).shape[1]
+    for key, part in found(x, Rademacher(1), exact).items():
+        first, others = part.split([exact * outputs, 5 - exact])
+        if exact:
+            all_columns = found(x[:exact], Exact())[key]
+            assert_same(first.T @ first, all_columns.T @ all_columns, 1e-9)
+        if exact < 5:
+            assert_same(others, found(x[exact:], Rademacher(1))[key], 1e-9)
+
+
 @pytest.mark.parametrize("sharing", ["expand", "reduce"])
 @pytest.mark.parametrize("name", ["mixed", "gconv, strided", "s-conv, learned", "p4m, factored"])
 def test_the_format_of_some_examples_at_a_time_gives_the_same_factors(name, sharing, monkeypatch):

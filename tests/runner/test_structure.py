@@ -10,7 +10,7 @@ import torch
 from runner_specs import regression, silenced, structure, with_fixed_prior
 from symdsl.analysis.facts import Objective
 from symdsl.data import load
-from symdsl.evidence import ExtrapolatedSketch, JointSketch
+from symdsl.evidence import Exact, ExtrapolatedSketch, JointSketch, Rademacher
 from symdsl.nn import outputs_of
 from symdsl.runner.estimating import FINAL, Estimator, final_laplace, laplace_at, sample
 from symdsl.runner.metrics import evaluate_outputs
@@ -389,12 +389,28 @@ def test_a_layer_without_effective_parameters_keeps_what_it_chose(small):
 def test_the_reported_evidence_looks_at_so_many_examples_at_most(small, monkeypatch):
     one = structure(small()).trainer
     whole = final_laplace(one)
-    assert whole.log_evidence() == laplace_at(one, FINAL).log_evidence()
     monkeypatch.setattr("symdsl.runner.estimating.FINAL_EXAMPLES", 40)
     found = final_laplace(one)
     assert found.examples == whole.examples == len(one.train)
     assert found.log_evidence() != whole.log_evidence()
     assert found.log_evidence() == pytest.approx(whole.log_evidence(), rel=0.3)
+
+
+def test_the_reported_evidence_of_few_examples_is_that_of_all_columns(small):
+    one = structure(small()).trainer
+    exact = laplace_at(one, Estimator("joint", Exact()))
+    assert final_laplace(one).log_evidence() == pytest.approx(exact.log_evidence(), rel=1e-6)
+
+
+def test_all_columns_of_uncertain_examples_bring_the_log_determinant_near_that_of_all(small, monkeypatch):
+    monkeypatch.setattr("symdsl.runner.estimating.FINAL_EXAMPLES", 256)
+    one = structure(small(data__classes=5, data__train=256)).trainer
+    for _ in range(30):
+        one.train_epoch()
+    one.precisions = dict.fromkeys(one.precisions, 0.01)
+    exact, signs = (laplace_at(one, Estimator("joint", fisher)).log_det.value for fisher in (Exact(), Rademacher(1)))
+    assert signs < 0.92 * exact
+    assert final_laplace(one).log_det.value == pytest.approx(exact, abs=0.5 * (exact - signs))
 
 
 def test_the_reported_counts_of_a_regression_are_those_of_the_sketch(small):
