@@ -9,6 +9,7 @@ from symdsl import ranks
 from symdsl.analysis.facts import Objective
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
+from symdsl.evidence.joint import GRADIENTS
 from symdsl.nn import evaluation_mode, outputs_of
 from symdsl.runner.device import stream
 from symdsl.runner.start import FEW_EXAMPLES
@@ -122,14 +123,14 @@ def final_laplace(trainer: Trainer) -> Laplace:
     """Return the joint Laplace approximation whose evidence a run reports, whatever estimator the search used.
 
     Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random. Where a classifier is least certain
-    all columns of an example are propagated: for as many examples as double the number of columns, or bring it to
-    `FINAL_EXAMPLES`. One column each makes the determinant too low, as a network that has fitted owes most of its
-    curvature to a few examples.
+    all columns of an example are propagated: for as many examples as double the number of columns, or bring it to the
+    `GRADIENTS` that no sketch sums up. One column each makes the determinant too low, as a network that has fitted owes
+    most of its curvature to a few examples.
     """
     index = sample(trainer, FINAL_EXAMPLES)
     if trainer.likelihood.has_noise:
         return laplace_at(trainer, SKETCH, index)
-    further = max(len(index), FINAL_EXAMPLES - len(index))
+    further = max(len(index), GRADIENTS - len(index))
     exact = min(further // max(trainer.facts.data.classes - 1, 1), len(index))
     return laplace_at(trainer, FINAL, _least_certain_first(trainer, index), exact=exact)
 

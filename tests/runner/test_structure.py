@@ -403,7 +403,7 @@ def test_the_reported_evidence_of_few_examples_is_that_of_all_columns(small):
 
 
 def test_all_columns_of_uncertain_examples_bring_the_log_determinant_near_that_of_all(small, monkeypatch):
-    monkeypatch.setattr("symdsl.runner.estimating.FINAL_EXAMPLES", 256)
+    monkeypatch.setattr("symdsl.runner.estimating.GRADIENTS", 256)
     one = structure(small(data__classes=5, data__train=256)).trainer
     for _ in range(30):
         one.train_epoch()
