@@ -135,8 +135,8 @@ def estimate(
         generator: source of drawn labels, random signs and sketches, on the network's device.
         curvature: what is made of the gradients.
         batch: examples at a time; changes nothing but round-off, memory and what is drawn.
-        exact: for how many examples, the first ones, all columns are propagated, whatever `fisher` says; for none if
-            not every rank would have one of them and one of the others.
+        exact: for how many examples, the first ones, all columns are propagated, whatever `fisher` says; for some more
+            where a rank would otherwise have none of these or none of the others.
 
     Raises:
         TypeError: it is not known how a parameter tensor is used, or its path did not record its use.
@@ -151,8 +151,8 @@ def estimate(
         raise ValueError("all parameters are frozen: none has `requires_grad`, so there is no curvature to estimate")
     loss, width = torch.zeros((), dtype=torch.float64, device=net.device), 0
     accumulator: Accumulator | None = None
-    too_few = min(exact, len(x) - exact or exact) < ranks.count()
-    groups = [(fisher, len(x))] if too_few else [(Exact(), exact), (fisher, len(x) - exact)]
+    exact = _on_every_rank(exact, len(x))
+    groups = [(Exact(), exact), (fisher, len(x) - exact)]
     batches = [(one, size) for one, examples in groups if examples for size in _batches(examples, batch)]
     sizes = [size for _, size in batches]
     with evaluation_mode(net):
@@ -181,6 +181,12 @@ def estimate(
     ranks.add_up([loss])
     accumulator.gather()
     return Estimate(accumulator.ggn(), float(loss), len(x), width)
+
+
+def _on_every_rank(exact: int, examples: int) -> int:
+    """Return `exact`, or somewhat more, so that every rank has one of these examples and one of the others."""
+    exact = max(exact, ranks.count()) if exact else 0
+    return exact if examples - exact >= ranks.count() else examples
 
 
 def _batches(examples: int, batch: int) -> list[int]:

@@ -139,7 +139,8 @@ def final_laplace(trainer: Trainer) -> Laplace:
 def _least_certain_first(trainer: Trainer, index: torch.Tensor) -> torch.Tensor:
     """Return the indices of examples sorted by the trace of Lambda, the Hessian of the loss in an example's outputs."""
     with evaluation_mode(trainer.net):
-        outputs = outputs_of(trainer.net, trainer.train.x[index]).double()
+        outputs = outputs_of(trainer.net, trainer.train.x[index[ranks.share(len(index))]]).double()
     columns = trainer.likelihood.loss_hessian_sqrt(outputs)
-    traces = torch.stack([column.square().sum(1) for column in columns]).sum(0)
+    own = torch.stack([column.square().sum(1) for column in columns]).sum(0)
+    traces = ranks.gathered_examples(own, ranks.shares(len(index)))
     return index[traces.argsort(descending=True, stable=True).to(index.device)]

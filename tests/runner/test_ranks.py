@@ -14,7 +14,7 @@ import torch
 from processes import await_state, started
 from symdsl import data, lowering, ranks, runner
 from symdsl.diagnostics import RunError
-from symdsl.evidence.backward import _batches
+from symdsl.evidence.backward import _batches, _on_every_rank
 from symdsl.runner.start import begin
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
@@ -210,6 +210,7 @@ def test_examples_are_shared_out_evenly_and_none_twice(monkeypatch):
     assert _batches(3, 4) == [3]
     with pytest.raises(RunError, match="2 examples cannot be shared out among 3 ranks: start fewer"):
         _batches(2, 4)
+    assert [_on_every_rank(exact, 10) for exact in (0, 1, 4, 7, 8, 11)] == [0, 3, 4, 7, 10, 10]
 
 
 DISAGREEING = """
