@@ -128,7 +128,11 @@ def _written(module: nn.Module, shares: Mapping[str, str]) -> str:
 
 def _prepared(prepare: Preparation) -> str:
     lines = ["def prepare(x: Tensor) -> Tensor:", '    """Images as the network reads them."""']
-    lines += ["    x = torch.as_tensor(x)  # of a NumPy array too"]
+    lines += ['    if hasattr(x, "astype"):  # a NumPy array, which may be flipped or big-endian']
+    lines += ['        x = x.astype(x.dtype.newbyteorder("="), order="C")']
+    lines += ["    x = torch.as_tensor(x)"]
+    if prepare.data.channels == 1:
+        lines += ["    x = x[:, None] if x.ndim == 3 else x"]
     lines += [f"    if x.ndim != 4 or x.shape[1] != {prepare.data.channels}:"]
     expected = f"expected [n, {prepare.data.channels}, row, column]"
     lines += [f'        raise ValueError(f"the images are of shape {{list(x.shape)}}, {expected}")']

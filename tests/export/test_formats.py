@@ -202,6 +202,9 @@ def test_plain_pytorch_needs_torch_alone(run: Run, test_set: torch.Tensor, tmp_p
         "with torch.no_grad():\n"
         "    np.savez('out.npz', all=net(x), one=net(x[:1]), some=net(x[1:8]), "
         "prepared=prepare(np.load('raw.npy')))\n"
+        "raw = np.load('raw.npy')\n"
+        "for same in (raw[::-1].copy()[::-1], raw[:, 0], raw.astype('>f4')):\n"
+        "    assert torch.equal(prepare(same), prepare(raw))\n"
         "assert not [name for name, module in sys.modules.items() if name.startswith('symdsl') and module]\n"
     )
     found = elsewhere(program, tmp_path / "net", ("symdsl", "torchvision", "sklearn", "onnx"))
