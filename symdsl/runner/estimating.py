@@ -64,22 +64,22 @@ SKETCH = Estimator("sketch", Rademacher(1))
 
 
 def laplace_at(
-    trainer: Trainer, estimator: Estimator, index: torch.Tensor | None = None, scaled: bool = True, exact: int = 0
+    trainer: Trainer, estimator: Estimator, index: torch.Tensor, scaled: bool = True, exact: int = 0
 ) -> Laplace:
-    """Return the Laplace approximation at the present parameters, from all training examples or a random sample.
+    """Return the Laplace approximation at the present parameters, from some training examples.
 
     Args:
         trainer: the weights and their priors.
         estimator: of the curvature.
-        index: of the examples to use, a sample of all; `None` uses all.
-        scaled: whether they do, or else are taken for themselves.
+        index: of the examples to use.
+        scaled: whether they stand for all, or else are taken for themselves.
         exact: see `estimate`.
 
     Raises:
         NumericalError: eigenvalues that cannot be computed, with the parameter tensor and the epoch.
     """
     train, generator = trainer.train, stream(trainer.device, trainer.seed, "labels", trainer.step)
-    x, y = (train.x, train.y) if index is None else (train.x[index], train.y[index])
+    x, y = train.x[index], train.y[index]
     trainer.net.eval()
     curvature = CURVATURES[estimator.curvature]
     try:
@@ -128,11 +128,12 @@ def final_laplace(trainer: Trainer) -> Laplace:
     most of its curvature to a few examples.
     """
     index = sample(trainer, FINAL_EXAMPLES)
+    estimator = Estimator.joint(trainer.likelihood.has_noise)
     if trainer.likelihood.has_noise:
-        return laplace_at(trainer, SKETCH, index)
+        return laplace_at(trainer, estimator, index)
     further = max(len(index), GRADIENTS - len(index))
     exact = min(further // max(trainer.facts.data.classes - 1, 1), len(index))
-    return laplace_at(trainer, FINAL, _least_certain_first(trainer, index), exact=exact)
+    return laplace_at(trainer, estimator, _least_certain_first(trainer, index), exact=exact)
 
 
 @torch.no_grad()

@@ -7,7 +7,7 @@ import attrs
 import pytest
 import torch
 
-from runner_specs import regression, silenced, structure, with_fixed_prior
+from runner_specs import everything, regression, silenced, structure, with_fixed_prior
 from symdsl.analysis.facts import Objective
 from symdsl.data import load
 from symdsl.evidence import Exact, ExtrapolatedSketch, JointSketch, Rademacher
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("fitted")
 
 def described(trainer, dataset):
     """What a result says of a network as it stands."""
-    evidence = laplace_at(trainer, FINAL)
+    evidence = laplace_at(trainer, FINAL, everything(trainer))
     return describe_run(trainer, dataset, evidence, outputs_of(trainer.net, dataset.test.x))
 
 
@@ -172,12 +172,12 @@ def test_one_block_leaves_at_a_time_and_none_whose_priors_are_fixed():
 
 def test_the_evidence_without_a_block_that_writes_nothing_is_that_of_a_network_that_never_had_it():
     one = relying()
-    laplace = laplace_at(one.trainer, FINAL)
+    laplace = laplace_at(one.trainer, FINAL, everything(one.trainer))
     inside = [key for key in one.trainer.precisions if key.startswith(("l2.", "l3."))]
     found = laplace.log_evidence_without(inside, laplace.loss)
     for path in ("F-FC", "CONV"):
         one.trainer.prune("l3", path)
-    assert found == pytest.approx(laplace_at(one.trainer, FINAL).log_evidence(), rel=1e-6)
+    assert found == pytest.approx(laplace_at(one.trainer, FINAL, everything(one.trainer)).log_evidence(), rel=1e-6)
 
 
 def test_a_removed_block_is_left_out_of_training_and_of_what_a_state_is_taken_up_by():
@@ -398,7 +398,7 @@ def test_the_reported_evidence_looks_at_so_many_examples_at_most(small, monkeypa
 
 def test_the_reported_evidence_of_few_examples_is_that_of_all_columns(small):
     one = structure(small()).trainer
-    exact = laplace_at(one, Estimator("joint", Exact()))
+    exact = laplace_at(one, Estimator("joint", Exact()), everything(one))
     assert final_laplace(one).log_evidence() == pytest.approx(exact.log_evidence(), rel=1e-6)
 
 
@@ -408,7 +408,10 @@ def test_all_columns_of_uncertain_examples_bring_the_log_determinant_near_that_o
     for _ in range(30):
         one.train_epoch()
     one.precisions = dict.fromkeys(one.precisions, 0.01)
-    exact, signs = (laplace_at(one, Estimator("joint", fisher)).log_det.value for fisher in (Exact(), Rademacher(1)))
+    exact, signs = (
+        laplace_at(one, Estimator("joint", fisher), everything(one)).log_det.value
+        for fisher in (Exact(), Rademacher(1))
+    )
     assert signs < 0.92 * exact
     assert final_laplace(one).log_det.value == pytest.approx(exact, abs=0.5 * (exact - signs))
 
