@@ -67,7 +67,7 @@ _ELBO = Signature("elbo", about="a lower bound of it, by a Gaussian posterior of
 _ADAM = Signature(
     "adam",
     (_RATE, _SCHEDULE, _CLIP),
-    "Adam on the weights",
+    "Adam on the weights, beyond 16,384 training examples in the eigenbasis of gradients (SOAP)",
     replaced=(
         ("steps", "all tensors take the same steps"),
         ("warmup", "every run warms up over its first twentieth"),

@@ -19,7 +19,8 @@ from symdsl.evidence.laplace import SMALLEST_NOISE
 from symdsl.evidence.loss import LIKELIHOODS, Likelihood
 from symdsl.nn import Network
 from symdsl.runner.device import stream
-from symdsl.runner.start import Start
+from symdsl.runner.optimizers import Adam, Optimizer, Soap
+from symdsl.runner.start import FEW_EXAMPLES, Start
 
 SCHEDULES = {
     "cosine": lambda progress: 0.5 * (1 + math.cos(math.pi * progress)),
@@ -32,8 +33,6 @@ _WARM_UP, _COLD = 0.05, 0.1
 
 _LEAST_SHRINKING = 0.1
 """Factor below which a tensor's steps do not shrink with its weights."""
-
-_MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
 @attrs.frozen
@@ -97,7 +96,7 @@ class Trainer:
         self.augmentation = Augmentation.of(facts.data)
         self.seed = seed
         self.parameters = net.tensors()
-        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=self.search.optimizer.lr, fused=True)
+        self.optimizer: Optimizer = (Soap if len(self.train) > FEW_EXAMPLES else Adam)(self.parameters)
         self._full_scales = torch.tensor([start.scales[key] for key in self.parameters], device=self.device)
         self._first_norms = self._norms()
         self.precisions = dict(start.precisions)
@@ -171,7 +170,7 @@ class Trainer:
         Returns:
             Loss and right answers, summed over the batch, and whether the gradient was not finite.
         """
-        self.optimizer.zero_grad()
+        self.net.zero_grad()
         sums = self._add_up(self._backward(own, examples) if len(own) else None)
         for key, precision in self.precisions.items():
             parameter = self.parameters[key]
@@ -188,13 +187,8 @@ class Trainer:
         Adam alone moves every weight by about the learning rate, however small the weights of a tensor are. A prior
         that shrinks weights thus shrinks their steps as well, which would shake them more and more.
         """
-        (group,) = self.optimizer.param_groups
-        group["lr"] = self.learning_rate
         shrinking = (self._norms() / self._first_norms).nan_to_num(1.0).clamp(_LEAST_SHRINKING, 1.0)
-        before = [parameter.clone() for parameter in self.parameters.values()]
-        self.optimizer.step()
-        for parameter, old, scale in zip(self.parameters.values(), before, self._full_scales * shrinking, strict=True):
-            torch.lerp(old, parameter, scale, out=parameter)
+        self.optimizer.step(self.step + 1, self.learning_rate, self._full_scales * shrinking)
 
     def _norms(self) -> Tensor:
         """Return the Euclidean norm of every parameter tensor, `[tensor]`."""
@@ -266,9 +260,7 @@ class Trainer:
         found: dict[str, Tensor] = {"first_norms": self._first_norms.cpu().clone()}
         for key, parameter in self.parameters.items():
             found[f"parameter/{key}"] = parameter.detach().cpu().clone()
-            for name, value in self.optimizer.state.get(parameter, {}).items():
-                found[f"{name}/{key}"] = value.detach().cpu().clone()
-        return found
+        return found | self.optimizer.tensors()
 
     def state(self) -> dict[str, Any]:
         """Return everything else a resume needs, as plain numbers."""
@@ -297,11 +289,6 @@ class Trainer:
         self._first_norms = tensors["first_norms"].to(self.device)
         for key, parameter in self.parameters.items():
             parameter.data.copy_(tensors[f"parameter/{key}"])
-            moments = {name: tensors[f"{name}/{key}"] for name in _MOMENTS if f"{name}/{key}" in tensors}
-            self.optimizer.state.pop(parameter, None)
-            if moments:
-                self.optimizer.state[parameter] = {
-                    name: value.detach().clone().to(self.device) for name, value in moments.items()
-                }
+        self.optimizer.restore(tensors)
         self.epoch, self.step, self.seed = state["epoch"], state["step"], state["seed"]
         self.precisions, self.noise, self.step_size = dict(state["precisions"]), state["noise"], state["step_size"]

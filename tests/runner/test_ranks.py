@@ -15,6 +15,7 @@ from processes import await_state, started
 from symdsl import data, lowering, ranks, runner
 from symdsl.diagnostics import RunError
 from symdsl.evidence.backward import _batches, _on_every_rank
+from symdsl.runner import training
 from symdsl.runner.start import begin
 from symdsl.runner.structure import Structure
 from symdsl.runner.training import Trainer
@@ -54,13 +55,15 @@ CURVATURES = {"joint": "joint", "kfac": "kfac-expand"}
 
 
 def found(curvature):
-    """Precisions after 20 evidence steps in float64, and figures of the last epoch."""
+    """Precisions after 20 evidence steps in float64, and figures of the last epoch; with `kfac` as of many examples."""
     spec = load("tiny.sym", {"search.objective": f"laplace(approximation = {curvature})"})
     dataset = data.load(spec)
     wide = {part: attrs.evolve(one, x=one.x.double()) for part in ("train", "test") for one in [getattr(dataset, part)]}
     net = lowering.compile(spec, 0).double()
     start = begin(net, spec.facts, 1, "relaxed")
-    trainer = Trainer(net, spec.facts, attrs.evolve(dataset, **wide), 0, start)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(training, "FEW_EXAMPLES", 1 if curvature == "kfac" else 100)
+        trainer = Trainer(net, spec.facts, attrs.evolve(dataset, **wide), 0, start)
     structure = Structure(trainer, start, print)
     structure._fits, structure._nats_gained = lambda *_: True, lambda *_: math.inf
     assert structure.estimator.curvature == CURVATURES[curvature]
@@ -117,7 +120,7 @@ def test_two_ranks_find_the_precisions_of_one_process(tiny):
     for curvature in CURVATURES:
         assert shared[0][curvature] == shared[1][curvature]
         assert shared[0][curvature]["precisions"] == pytest.approx(alone[curvature]["precisions"], rel=1e-5)
-        assert shared[0][curvature]["last"] == pytest.approx(alone[curvature]["last"], rel=1e-9)
+        assert shared[0][curvature]["last"] == pytest.approx(alone[curvature]["last"], rel=1e-8)
         assert len(set(alone[curvature]["precisions"].values())) > 5
 
 

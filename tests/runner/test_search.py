@@ -13,7 +13,7 @@ from symdsl.nn import Network
 from symdsl.progress import Callback
 from symdsl.render import image
 from symdsl.report import report_html
-from symdsl.runner import searching
+from symdsl.runner import searching, training
 from symdsl.runner.loggers import TensorBoardLogger
 from symdsl.runner.structure import LEAST_PRECISION
 from symdsl.runner.training import Trainer
@@ -119,14 +119,15 @@ def assert_ends_alike(spec, folder, *callbacks):
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "few"),
     [
-        {"search__prior_optimizer": "mackay(damping = 0.2)", "search__every": 1},
-        {"search__objective": "laplace(kfac)", "search__every": 2, "search__burnin": 1},
-        {"search__start": "symmetric", "search__every": 3, "search__examples": 16},
+        ({"search__prior_optimizer": "mackay(damping = 0.2)", "search__every": 1}, 1000),
+        ({"search__objective": "laplace(kfac)", "search__every": 2, "search__burnin": 1}, 1),
+        ({"search__start": "symmetric", "search__every": 3, "search__examples": 16}, 1),
     ],
 )
-def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, settings):
+def test_an_interrupted_run_ends_like_an_uninterrupted_one(small, tmp_path, monkeypatch, settings, few):
+    monkeypatch.setattr(training, "FEW_EXAMPLES", few)
     spec = small(**settings)
     runner.search(spec, device="cpu", out=tmp_path / "whole")
     for after in (1, 2, 3):
