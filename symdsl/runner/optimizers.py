@@ -24,7 +24,6 @@ INTERVAL = 20
 _TINY = 1e-8
 """Added to the root mean square of what a step divides by it."""
 
-
 _RIDGE = 1e-6
 """Added to covariances, in shares of their mean eigenvalue: directions without a gradient keep their basis, which
 round-off would set otherwise."""
@@ -231,4 +230,4 @@ def _times(tensor: Tensor, matrix: Tensor, dim: int) -> Tensor:
     """Return the products of what stands along one dimension of a tensor with a matrix, from the left."""
     if dim == tensor.ndim - 1:
         return tensor @ matrix
-    return (matrix.mT @ _along(tensor, dim)).view(tensor.shape)
+    return (matrix.mT @ _along(tensor, dim)).reshape(tensor.shape)
