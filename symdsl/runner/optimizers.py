@@ -146,7 +146,7 @@ class _Moments:
     Attributes:
         parameter: the tensor.
         merged: its shape without dimensions of one number, the last ones merged where that leaves three.
-        order: of those dimensions, the smallest first: each is turned in as many products as those before it have.
+        order: of those dimensions, the smallest first, so that the fewest matrix products turn them.
         mean: of gradients, turned, `[*dimension]`.
         square: of their squares, `[*dimension]`.
         covariances: of what stands along each dimension that is turned, `[side, side]`.

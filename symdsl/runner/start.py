@@ -19,7 +19,8 @@ from symdsl.runner.device import stream
 StartKind = Literal["relaxed", "symmetric"]
 
 FEW_EXAMPLES = 1 << 14
-"""Up to this many training examples a search tries both starts and uses the joint curvature, by default."""
+"""Up to this many training examples weights are trained by Adam, beyond by SOAP, and a search by default tries both
+starts and uses the joint curvature."""
 
 SETTLING_EXAMPLES = 256
 """Training examples, of which the correlations that initial weights are scaled to are taken."""

@@ -182,7 +182,7 @@ class Trainer:
 
     @torch.no_grad()
     def _step(self) -> None:
-        """Take a step of Adam, in each tensor times its full scale, less where its weights are smaller than at first.
+        """Take a step, in each tensor times its full scale, less where its weights are smaller than at first.
 
         Adam alone moves every weight by about the learning rate, however small the weights of a tensor are. A prior
         that shrinks weights thus shrinks their steps as well, which would shake them more and more.
