@@ -143,13 +143,11 @@ class JointSketch(GGN):
         parts: sketched parts of the gradients in every tensor, `[w, w_k]`, by key.
         numbers: P_k, by key.
         gradients: R, how many gradients these stand for.
-        shared: whether every rank has it, so that they divide the work.
     """
 
     parts: Mapping[str, Tensor]
     numbers: Mapping[str, int]
     gradients: float
-    shared: bool = False
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -158,9 +156,7 @@ class JointSketch(GGN):
 
     @cached_property
     def _grams(self) -> Tensor:
-        """The inner products G_k of every tensor, float64 `[tensor, w, w]`."""
-        if not self.shared:
-            return torch.stack([self._gram(key) for key in self.parts])
+        """The inner products G_k of every tensor, float64 `[tensor, w, w]`; ranks divide the work."""
         found = ranks.divided({key: part.shape[1] for key, part in self.parts.items()}, self._gram)
         return torch.stack(list(found.values()))
 
@@ -172,17 +168,22 @@ class JointSketch(GGN):
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
         """Return `log det(I + H / (noise delta))` and its slopes; effective numbers are iterated to a thousandth."""
-        sketch = _Dimensions.of(self, self._grams)
         stated = self._grams.new_tensor([precisions[key] * noise for key in self.parts])
+        left = stated.new_tensor([*(part.shape[1] for part in self.parts.values()), self._grams.shape[1]])
+        whole = stated.new_tensor([*self.numbers.values(), self.gradients])  # of every tensor, then of the gradients
+        sketched = left < whole
         found = torch.zeros_like(stated)
         for _ in range(_MOST_ROUNDS):
-            gamma = found
-            inverse = 1 / (stated * sketch.tensor_compression(gamma) * sketch.gradient_compression(gamma))
+            gamma = torch.cat((found, found.sum()[None]))
+            compression = ((1 - gamma / left).clamp(min=_LEFT_OVER) / (1 - gamma / whole)).where(sketched, 1.0)
+            inverse = 1 / (stated * compression[:-1] * compression[-1])
             factor = self._cholesky(inverse)
             found = torch.einsum("kij,ij->k", self._grams, torch.cholesky_inverse(factor)) * inverse
-            if sketch.whole or float((found - gamma).abs().max()) <= _TOLERANCE * float(found.max()):
+            change = float((found - gamma[:-1]).abs().max())
+            if not bool(sketched.any()) or change <= _TOLERANCE * float(found.max()):
                 break
-        value = 2 * float(factor.diagonal().log().sum()) + sketch.log_det_correction(gamma)
+        lost = (_lost(gamma, left) - _lost(gamma, whole)).where(sketched, 0.0)
+        value = 2 * float(factor.diagonal().log().sum()) + float(lost.sum())
         return LogDet(value, dict(zip(self.parts, found.tolist(), strict=True)))
 
     def counts_well(self, found: LogDet) -> bool:
@@ -227,59 +228,11 @@ class JointSketch(GGN):
     def scaled(self, factor: float) -> Self:
         """Return H times `factor`, by sketches; a sample of the gradients is a sketch of them, too."""
         parts = {key: part * factor**0.5 for key, part in self.parts.items()}
-        return type(self)(parts, self.numbers, self.gradients * max(factor, 1.0), self.shared)
-
-
-@attrs.frozen(eq=False)
-class _Dimensions:
-    """The dimensions that a sketch has, and those of what it is a sketch of.
-
-    Attributes:
-        widths: w_k, float64 `[tensor]`.
-        numbers: P_k, float64 `[tensor]`.
-        width: w.
-        gradients: R.
-    """
-
-    widths: Tensor
-    numbers: Tensor
-    width: int
-    gradients: float
-
-    @classmethod
-    def of(cls, sketch: JointSketch, like: Tensor) -> _Dimensions:
-        """Return the dimensions of a sketch, in tensors of the type and device of `like`, `[tensor, w, w]`."""
-        widths = [part.shape[1] for part in sketch.parts.values()]
-        return cls(
-            like.new_tensor(widths), like.new_tensor(list(sketch.numbers.values())), like.shape[1], sketch.gradients
-        )
-
-    @property
-    def whole(self) -> bool:
-        """Whether nothing was sketched."""
-        return self.width >= self.gradients and bool((self.widths >= self.numbers).all())
-
-    def tensor_compression(self, gamma: Tensor) -> Tensor:
-        """Return s of every tensor; see `JointSketch`."""
-        left = (1 - gamma / self.widths).clamp(min=_LEFT_OVER) / (1 - gamma / self.numbers)
-        return left.where(self.widths < self.numbers, 1.0)
-
-    def gradient_compression(self, gamma: Tensor) -> float:
-        """Return t, of the gradients; see `JointSketch`."""
-        number = float(gamma.sum())
-        left = max(1 - number / self.width, _LEFT_OVER)
-        return left / (1 - number / self.gradients) if self.width < self.gradients else 1.0
-
-    def log_det_correction(self, gamma: Tensor) -> float:
-        """Return what the log determinant of the sketch lacks; see `JointSketch`."""
-        lacks = _lost(gamma, self.widths) - _lost(gamma, self.numbers)
-        number = gamma.sum()
-        across = _lost(number, number.new_tensor(self.width)) - _lost(number, number.new_tensor(self.gradients))
-        total = float(lacks.where(self.widths < self.numbers, 0.0).sum())
-        return total + (float(across) if self.width < self.gradients else 0.0)
+        return type(self)(parts, self.numbers, self.gradients * max(factor, 1.0))
 
 
 def _lost(number: Tensor, dimensions: Tensor) -> Tensor:
+    """`d log(1 - gamma / d)` of so many effective parameters gamma in d dimensions."""
     return dimensions * (1 - number / dimensions).clamp(min=_LEFT_OVER).log()
 
 
@@ -296,7 +249,6 @@ class JointAccumulator:
         self._within: dict[str, CountSketch | ProductSketch] = {}
         self._parts: dict[str, Tensor] = {}
         self._start = 0
-        self._shared = False
 
     def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
         """Do nothing: sketches need the inputs only together with the gradients."""
@@ -322,9 +274,8 @@ class JointAccumulator:
         """Sum the sketches of all ranks; a sum of sketches is the sketch of all."""
         for part in self._parts.values():
             ranks.add_up([part])
-        self._shared = ranks.count() > 1
 
     def ggn(self) -> JointSketch:
         """Return the sketched estimate of the Gauss-Newton matrix."""
         numbers = {key: one.size for key, one in self._within.items()}
-        return JointSketch(self._parts, numbers, float(self._across.size), self._shared)
+        return JointSketch(self._parts, numbers, float(self._across.size))

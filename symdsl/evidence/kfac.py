@@ -136,11 +136,9 @@ class KroneckerFactors(GGN):
 
     Attributes:
         blocks: of every tensor, by key.
-        shared: whether every rank has them, so that they divide the work.
     """
 
     blocks: Mapping[str, Kronecker]
-    shared: bool = False
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -168,13 +166,13 @@ class KroneckerFactors(GGN):
             return factors[which].eigenvalues(f"{which[0]}, {which[1]} factor")
 
         costs = {which: factor.cost for which, factor in factors.items()}
-        found = ranks.divided(costs, work) if self.shared else {which: work(which) for which in factors}
+        found = ranks.divided(costs, work)
         return {key: (found[key, "output"], found[key, "input"]) for key in self.blocks}
 
     def scaled(self, factor: float) -> Self:
         """Return the matrix times `factor`."""
         scaled = {key: Kronecker(one.output, one.input.scaled(factor)) for key, one in self.blocks.items()}
-        return type(self)(scaled, self.shared)
+        return type(self)(scaled)
 
 
 def _products(left: Tensor, right: Tensor) -> Iterator[Tensor]:
@@ -202,7 +200,6 @@ class KfacAccumulator:
         self._output: dict[str, Factor] = {}
         self._input: dict[str, Factor] = {}
         self._examples = 0
-        self._shared = False
 
     def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
         """Add the inputs of every tensor in one batch to the input factors."""
@@ -224,13 +221,12 @@ class KfacAccumulator:
         if ranks.count() > 1:
             self._input, self._output = _over_ranks(self._input), _over_ranks(self._output)
             self._examples = sum(ranks.gathered(self._examples))
-            self._shared = True
 
     def ggn(self) -> KroneckerFactors:
         """Return the Kronecker-factored estimate of the Gauss-Newton matrix."""
         output = {key: total.scaled(1 / self._examples) for key, total in self._output.items()}
         blocks = {key: Kronecker(output[key], total) for key, total in self._input.items()}
-        return KroneckerFactors(blocks, self._shared)
+        return KroneckerFactors(blocks)
 
     def _input_factor(self, use: BatchUse) -> Factor:
         moment = use.weight.input_moment

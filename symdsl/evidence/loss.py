@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
-from typing import Protocol
 
 import attrs
 import torch
@@ -28,48 +27,12 @@ class Expected:
     hessian: Tensor
 
 
-class Likelihood(Protocol):
-    """A likelihood log p(target | output), up to a scale that the Laplace evidence adds."""
-
-    def loss(self, outputs: Tensor, targets: Tensor) -> Tensor:
-        """Return the training loss at unit noise, a scalar summed over examples."""
-        ...
-
-    def expected(self, mean: Tensor, variance: Tensor, targets: Tensor, normal: Tensor) -> Expected:
-        """Return the expectation of `loss` over outputs of a mean and a variance, `[example, output]`.
-
-        Args:
-            mean: of the outputs.
-            variance: of the outputs.
-            targets: of the examples.
-            normal: standard normal numbers, `[draw, example, output]`, for a mean over draws where there is no formula.
-        """
-        ...
-
-    def constant_loss(self, targets: Tensor) -> float:
-        """Return the least `loss` of outputs that are the same for every example, summed over all of `targets`."""
-        ...
-
-    def loss_hessian_sqrt(self, outputs: Tensor) -> Iterator[Tensor]:
-        """Yield columns `[example, output]` whose outer products sum to Lambda, the Hessian of `loss` in outputs."""
-        ...
-
-    def sampled_column(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
-        """Return one random column `[example, output]` whose outer product has Lambda for its expectation."""
-        ...
-
-    def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
-        """Return the negative log-likelihood in nats, summed over examples, from the summed `loss`."""
-        ...
-
-    @property
-    def has_noise(self) -> bool:
-        """Whether the likelihood has a noise variance to learn."""
-        ...
-
-
 class Categorical:
-    """The softmax likelihood of classes; outputs are logits. Lambda = diag(p) - p p^T."""
+    """The softmax likelihood of classes; outputs are logits. Lambda = diag(p) - p p^T, the Hessian of `loss` in them.
+
+    Attributes:
+        has_noise: whether there is a noise variance to learn.
+    """
 
     has_noise = False
 
@@ -78,7 +41,14 @@ class Categorical:
         return functional.cross_entropy(outputs, targets, reduction="sum")
 
     def expected(self, mean: Tensor, variance: Tensor, targets: Tensor, normal: Tensor) -> Expected:
-        """Return the expected cross entropy and its derivatives, as means over draws of the outputs."""
+        """Return the expected cross entropy and its derivatives, as means over draws of independent Gaussian outputs.
+
+        Args:
+            mean: of the outputs, `[example, output]`.
+            variance: of the outputs, `[example, output]`.
+            targets: of the examples.
+            normal: standard normal numbers, `[draw, example, output]`.
+        """
         logits = mean + variance.sqrt() * normal
         loss = functional.cross_entropy(logits.flatten(0, 1), targets.repeat(len(normal)), reduction="sum")
         p = logits.detach().softmax(2)
@@ -86,30 +56,33 @@ class Categorical:
         return Expected(loss / len(normal), p.mean(0) - labels, (p * (1 - p)).mean(0))
 
     def constant_loss(self, targets: Tensor) -> float:
-        """Return the entropy of the labels' frequencies, in nats, times the number of examples."""
+        """Return the least `loss` of constant outputs: the entropy of the labels' frequencies, times their number."""
         counts = targets.bincount().double()
         return float(torch.special.entr(counts / len(targets)).sum()) * len(targets)
 
     def loss_hessian_sqrt(self, outputs: Tensor) -> Iterator[Tensor]:
-        """Yield one column for each label k: sqrt(p_k) (e_k - p)."""
+        """Yield columns `[example, output]` whose outer products sum to Lambda: sqrt(p_k) (e_k - p) for every k."""
         p = outputs.softmax(1)
         labels = torch.eye(p.shape[1], dtype=p.dtype, device=p.device)
         for k in range(p.shape[1]):
             yield p[:, k : k + 1].sqrt() * (labels[k] - p)
 
     def sampled_column(self, outputs: Tensor, generator: torch.Generator) -> Tensor:
-        """Return e_k - p for a label k drawn from p: the gradient of the log-likelihood of a label the model drew."""
+        """Return e_k - p for a label k that the model drew, whose outer product has Lambda for its expectation."""
         p = outputs.softmax(1)
         label = torch.multinomial(p, 1, generator=generator)
         return torch.zeros_like(p).scatter_(1, label, 1.0) - p
 
     def nll(self, loss: float, examples: int, outputs: int, noise: float) -> float:
-        """Return the summed cross entropy unchanged, since it is the negative log-likelihood."""
+        """Return the negative log-likelihood in nats, summed over examples, which is the summed `loss` itself."""
         return loss
 
 
 class Gaussian:
-    """The likelihood of targets with independent Gaussian noise; outputs are means. Lambda = I at unit noise."""
+    """The likelihood of targets with independent Gaussian noise; outputs are means. Lambda = I at unit noise.
+
+    Its methods are those of `Categorical`.
+    """
 
     has_noise = True
 
@@ -141,6 +114,9 @@ class Gaussian:
         return loss / noise + 0.5 * examples * outputs * math.log(2 * math.pi * noise)
 
 
+Likelihood = Categorical | Gaussian
+"""A likelihood log p(target | output), up to a scale that the Laplace evidence adds."""
+
 LIKELIHOODS: dict[str, Likelihood] = {"classification": Categorical(), "regression": Gaussian()}
 """The likelihood of each task."""
 
@@ -150,23 +126,9 @@ def likelihood_of(targets: Tensor) -> Likelihood:
     return LIKELIHOODS["regression" if targets.is_floating_point() else "classification"]
 
 
-class Fisher(Protocol):
-    """A choice of the columns of a square root of Lambda to propagate back."""
-
-    def loss_hessian_sqrt(
-        self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator
-    ) -> Iterator[Tensor]:
-        """Yield columns `[example, output]` whose outer products sum (in expectation) to Lambda."""
-        ...
-
-    def number(self, outputs: int) -> int:
-        """Return how many columns there are for a number of outputs."""
-        ...
-
-
 @attrs.frozen
 class Exact:
-    """The choice of all columns of a square root of Lambda: one backward pass per output."""
+    """The choice of all columns of a square root of Lambda to propagate back: one backward pass per output."""
 
     def loss_hessian_sqrt(
         self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator
@@ -179,20 +141,33 @@ class Exact:
         return outputs
 
 
-def _positive(instance: object, attribute: object, value: int) -> None:
-    if value < 1:
-        raise ValueError(f"`samples` (={value}) must be at least 1")
-
-
 @attrs.frozen
-class MonteCarlo:
-    """`samples` labels drawn from the model's own predictive distribution, never the true ones: unbiased.
+class _Sampled:
+    """The base class of choices of a few random columns, whatever the number of outputs.
 
     Raises:
         ValueError: `samples` is not positive.
     """
 
-    samples: int = attrs.field(validator=_positive)
+    samples: int = attrs.field()
+
+    @samples.validator
+    def _positive(self, attribute: object, value: int) -> None:
+        if value < 1:
+            raise ValueError(f"`samples` (={value}) must be at least 1")
+
+    def number(self, outputs: int) -> int:
+        """Return the number of columns, which is the number of samples."""
+        return self.samples
+
+
+@attrs.frozen
+class MonteCarlo(_Sampled):
+    """`samples` labels drawn from the model's own predictive distribution, never the true ones: unbiased.
+
+    Raises:
+        ValueError: `samples` is not positive.
+    """
 
     def loss_hessian_sqrt(
         self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator
@@ -201,13 +176,9 @@ class MonteCarlo:
         for _ in range(self.samples):
             yield likelihood.sampled_column(outputs, generator) * self.samples**-0.5
 
-    def number(self, outputs: int) -> int:
-        """Return the number of columns, which is the number of samples."""
-        return self.samples
-
 
 @attrs.frozen
-class Rademacher:
+class Rademacher(_Sampled):
     """`samples` sums of all columns, each column with a random sign in every example: unbiased.
 
     Where the network is nearly certain of an example, a drawn label almost always has a column that almost vanishes,
@@ -216,8 +187,6 @@ class Rademacher:
     Raises:
         ValueError: `samples` is not positive.
     """
-
-    samples: int = attrs.field(validator=_positive)
 
     def loss_hessian_sqrt(
         self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator
@@ -229,10 +198,9 @@ class Rademacher:
             columns = zip(signs.T, likelihood.loss_hessian_sqrt(outputs), strict=True)
             yield sum((sign.unsqueeze(1) * column for sign, column in columns), torch.zeros_like(outputs))
 
-    def number(self, outputs: int) -> int:
-        """Return the number of columns, which is the number of samples."""
-        return self.samples
 
+Fisher = Exact | MonteCarlo | Rademacher
+"""A choice of the columns of a square root of Lambda to propagate back."""
 
 _SAMPLED: dict[str, type[MonteCarlo] | type[Rademacher]] = {"mc": MonteCarlo, "rademacher": Rademacher}
 

@@ -32,6 +32,9 @@ class Estimator:
     def of(cls, objective: Objective, examples: int, has_noise: bool = False) -> Estimator:
         """Return the estimator that the spec asks for, or by default the one for this number of training examples.
 
+        A regression keeps the counts of the sketch: its noise divides by what they leave of the observed numbers, and
+        an overcount by a quarter may halve that.
+
         Args:
             objective: what the search maximises.
             examples: training examples.
@@ -39,20 +42,8 @@ class Estimator:
         """
         curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-expand")
         if curvature == "joint":
-            return cls.joint(has_noise)
+            return SKETCH if has_noise else FINAL
         return cls(curvature, fisher_of(objective.fisher.kind, objective.fisher.samples))
-
-    @staticmethod
-    def joint(has_noise: bool) -> Estimator:
-        """Return the joint estimator, for a regression the sketch alone.
-
-        A regression keeps the counts of the sketch: its noise divides by what they leave of the observed numbers, and
-        an overcount by a quarter may halve that.
-
-        Args:
-            has_noise: whether a noise variance is learned.
-        """
-        return SKETCH if has_noise else FINAL
 
 
 FINAL = Estimator("joint", Rademacher(1))
@@ -128,12 +119,11 @@ def final_laplace(trainer: Trainer) -> Laplace:
     most of its curvature to a few examples.
     """
     index = sample(trainer, FINAL_EXAMPLES)
-    estimator = Estimator.joint(trainer.likelihood.has_noise)
     if trainer.likelihood.has_noise:
-        return laplace_at(trainer, estimator, index)
+        return laplace_at(trainer, SKETCH, index)
     further = max(len(index), GRADIENTS - len(index))
     exact = min(further // max(trainer.facts.data.classes - 1, 1), len(index))
-    return laplace_at(trainer, estimator, _least_certain_first(trainer, index), exact=exact)
+    return laplace_at(trainer, FINAL, _least_certain_first(trainer, index), exact=exact)
 
 
 @torch.no_grad()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 
 import attrs
@@ -29,33 +28,7 @@ _RIDGE = 1e-6
 round-off would set otherwise."""
 
 
-class Optimizer(ABC):
-    """The base class of the optimisers, which read gradients from the weights and hold running means of them."""
-
-    @abstractmethod
-    def step(self, number: int, rate: float, scales: Tensor) -> None:
-        """Move every tensor against its gradient; one without a gradient stays.
-
-        Args:
-            number: of this step, from 1.
-            rate: about the root mean square by which the numbers of a tensor of scale 1 move.
-            scales: factors on it, in the order of the tensors, `[tensor]`.
-        """
-
-    @abstractmethod
-    def tensors(self) -> dict[str, Tensor]:
-        """Return copies of all that a resume needs, on the CPU, by `name/key`."""
-
-    @abstractmethod
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take up what `tensors` gave.
-
-        Raises:
-            KeyError: a tensor is missing.
-        """
-
-
-class Adam(Optimizer):
+class Adam:
     """Adam (Kingma & Ba 2015), whose steps are scaled in each tensor.
 
     Args:
@@ -68,7 +41,13 @@ class Adam(Optimizer):
 
     @torch.no_grad()
     def step(self, number: int, rate: float, scales: Tensor) -> None:
-        """Move every tensor against its gradient; see `Optimizer.step`."""
+        """Move every tensor against its gradient; one without a gradient stays.
+
+        Args:
+            number: of this step, from 1.
+            rate: about the root mean square by which the numbers of a tensor of scale 1 move.
+            scales: factors on it, in the order of the tensors, `[tensor]`.
+        """
         (group,) = self._adam.param_groups
         group["lr"] = rate
         before = [parameter.clone() for parameter in self._parameters.values()]
@@ -77,7 +56,7 @@ class Adam(Optimizer):
             torch.lerp(old, parameter, scale, out=parameter)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return copies of its moments; a tensor that never had a gradient has none."""
+        """Return copies of its moments on the CPU, by `name/key`; a tensor that never had a gradient has none."""
         moments = self._adam.state
         return {
             f"{name}/{key}": value.detach().cpu().clone()
@@ -96,7 +75,7 @@ class Adam(Optimizer):
                 }
 
 
-class Soap(Optimizer):
+class Soap:
     """Adam on gradients that are turned, in every dimension, to the eigenvectors of their covariance (SOAP).
 
     Adam divides each number of a gradient by its root mean square, as if the numbers were uncorrelated. Those of a
@@ -113,7 +92,7 @@ class Soap(Optimizer):
 
     @torch.no_grad()
     def step(self, number: int, rate: float, scales: Tensor) -> None:
-        """Move every tensor against its gradient; see `Optimizer.step`."""
+        """Move every tensor against its gradient; see `Adam.step`."""
         moved = {key: one for key, one in self._moments.items() if one.parameter.grad is not None}
         gradients = {key: one.gradient() for key, one in moved.items()}
         for key, one in moved.items():
@@ -125,7 +104,7 @@ class Soap(Optimizer):
                 one.move(gradients[key], number, scale)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Return copies of all that a resume needs; see `Optimizer.tensors`."""
+        """Return copies of all that a resume needs, on the CPU, by `name/key`."""
         return {
             f"{name}/{key}": tensor.cpu().clone()
             for key, one in self._moments.items()
@@ -133,7 +112,11 @@ class Soap(Optimizer):
         }
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
-        """Take up what `tensors` gave; see `Optimizer.restore`."""
+        """Take up what `tensors` gave.
+
+        Raises:
+            KeyError: a tensor is missing.
+        """
         for key, one in self._moments.items():
             for name, tensor in one.tensors().items():
                 tensor.copy_(tensors[f"{name}/{key}"])

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from symdsl.nn import Network
@@ -23,25 +22,9 @@ _FIRST, _SECOND = 0.8, 0.95
 """Shares of the old moments of the slope that a step keeps (Adam; Kingma & Ba 2015)."""
 
 
-def learned_ranges(net: Network) -> tuple[str, ...]:
-    """Return the keys, `average.generator`, of the ranges that a search may move."""
-    return tuple(f"{name}.{key}" for name, one in net.averages() if not one.fixed for key in one.generators)
-
-
 def most(key: str) -> float:
     """Return the bound of a range, by its key."""
     return LARGEST[key.rpartition(".")[2]]
-
-
-@contextmanager
-def moved(net: Network, key: str, value: float) -> Iterator[float]:
-    """Give a network another range, within its bounds, for the length of a `with` statement; yield the range."""
-    before = net.ranges()[key]
-    net.set_ranges({key: value})
-    try:
-        yield net.ranges()[key]
-    finally:
-        net.set_ranges({key: before})
 
 
 def slope(net: Network, key: str, width: float, evidence: Callable[[], float]) -> float:
@@ -53,10 +36,13 @@ def slope(net: Network, key: str, width: float, evidence: Callable[[], float]) -
         width: on either side, in the units of the range.
         evidence: at the present ranges, from the same examples and the same random numbers at every call.
     """
-    ends = []
-    for side in (-width, width):
-        with moved(net, key, net.ranges()[key] + side) as value:
-            ends.append((value, evidence()))
+    before, ends = net.ranges()[key], []
+    try:
+        for side in (-width, width):
+            net.set_ranges({key: before + side})
+            ends.append((net.ranges()[key], evidence()))
+    finally:
+        net.set_ranges({key: before})
     (low, below), (high, above) = ends
     return (above - below) / (high - low)
 
@@ -71,7 +57,7 @@ class Ranges:
 
     def __init__(self, net: Network, rate: float = RATE) -> None:
         self.net, self.rate = net, rate
-        self.keys = learned_ranges(net)
+        self.keys = tuple(f"{name}.{key}" for name, one in net.averages() if not one.fixed for key in one.generators)
         self._first = dict.fromkeys(self.keys, 0.0)
         self._second = dict.fromkeys(self.keys, 0.0)
         self._steps = 0

@@ -6,12 +6,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from symdsl.analysis.facts import Facts
 from symdsl.runner.training import Trainer
 
 
 def tensors_of(path: str, keys: Iterable[str]) -> list[str]:
-    """Return those of the `keys` that name a tensor of `path`, which is written `layer.path`."""
+    """Return those of the `keys` that name a tensor of `path`, which is written `layer.path`, or of a whole layer."""
     return [key for key in keys if key.startswith(f"{path}.")]
 
 
@@ -33,14 +32,6 @@ def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]
     return {path: value / total if total > 0 else 0.0 for path, value in sums.items()}
 
 
-def layer_shares(facts: Facts, effective: Mapping[str, float]) -> dict[str, dict[str, float]]:
-    """Return the relative effective number of every candidate, by layer and candidate; see `path_shares`."""
-    return {
-        layer.name: path_shares(layer.name, [one.name for one in layer.candidates], effective)
-        for layer in facts.network.layers
-    }
-
-
 def evidence_record(
     trainer: Trainer, neg_log_evidence: float, effective: Mapping[str, float], pruned: Sequence[str] = ()
 ) -> dict[str, Any]:
@@ -57,7 +48,10 @@ def evidence_record(
         "neg_log_evidence_per_example": neg_log_evidence,
         "precisions": dict(trainer.precisions),
         "effective": effective,
-        "shares": layer_shares(trainer.facts, effective),
+        "shares": {
+            layer.name: path_shares(layer.name, [one.name for one in layer.candidates], effective)
+            for layer in trainer.facts.network.layers
+        },
         "noise": trainer.noise,
         **({"ranges": ranges} if ranges else {}),
         "pruned": list(pruned),

@@ -236,7 +236,8 @@ class Structure:
         for block in blocks:
             with net.without(block):
                 loss = self._loss(index)
-            without = laplace.log_evidence_without(_within(block, laplace.precisions), loss)
+            within = [key for name in block.layers for key in tensors_of(name, laplace.precisions)]
+            without = laplace.log_evidence_without(within, loss)
             gains[block.join] = without - laplace.log_evidence()
         return gains
 
@@ -338,8 +339,3 @@ class Structure:
         self._idle, self._overfull = dict(state["idle"]), state["overfull"]
         self._has_fitted = state["has_fitted"]
         self.ranges.restore(state["ranges"])
-
-
-def _within(block: Block, keys: Iterable[str]) -> list[str]:
-    """Return those of the `keys` that name a tensor of a residual block's layers."""
-    return [key for key in keys if key.startswith(tuple(f"{name}." for name in block.layers))]

@@ -19,7 +19,7 @@ from symdsl.evidence.laplace import SMALLEST_NOISE
 from symdsl.evidence.loss import LIKELIHOODS, Likelihood
 from symdsl.nn import Network
 from symdsl.runner.device import stream
-from symdsl.runner.optimizers import Adam, Optimizer, Soap
+from symdsl.runner.optimizers import Adam, Soap
 from symdsl.runner.start import FEW_EXAMPLES, Start
 
 SCHEDULES = {
@@ -96,7 +96,7 @@ class Trainer:
         self.augmentation = Augmentation.of(facts.data)
         self.seed = seed
         self.parameters = net.tensors()
-        self.optimizer: Optimizer = (Soap if len(self.train) > FEW_EXAMPLES else Adam)(self.parameters)
+        self.optimizer = Soap(self.parameters) if len(self.train) > FEW_EXAMPLES else Adam(self.parameters)
         self._full_scales = torch.tensor([start.scales[key] for key in self.parameters], device=self.device)
         self._first_norms = self._norms()
         self.precisions = dict(start.precisions)
@@ -210,13 +210,8 @@ class Trainer:
         assert self.search.invariance is not None, "it is asked for"
         penalty = self.search.invariance.weight / examples * invariance_penalty(self.net, own.x, outputs, self._orbit)
         weights = [one for one in self.net.parameters() if one.requires_grad]
-        if not weights:
-            return
-        found = torch.autograd.grad(penalty, weights, allow_unused=True)
-        for weight, gradient in zip(weights, found, strict=True):
-            if gradient is not None:
-                weight.grad = torch.zeros_like(weight) if weight.grad is None else weight.grad
-                weight.grad.add_(gradient)
+        if weights:
+            penalty.backward(inputs=weights)
 
     def _loss(self, batch: Examples) -> tuple[Tensor, Tensor]:
         outputs = self.net(batch.x)

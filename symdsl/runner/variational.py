@@ -15,7 +15,8 @@ from symdsl.data import Examples
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.evidence import Bound, WeightPosterior, normal_pairs
 from symdsl.evidence.prior_updates import LARGEST_PRECISION, SMALLEST_PRECISION
-from symdsl.nn import BIAS, Network, Use
+from symdsl.nn import Use
+from symdsl.predictive import last_layer
 from symdsl.runner.device import stream
 from symdsl.runner.ranges import RATE as RANGE_RATE
 from symdsl.runner.ranges import Ranges
@@ -62,8 +63,7 @@ class Variational:
         if ranks.count() > 1:
             raise RunError("`objective = elbo` runs in one process: leave torchrun out")
         self.trainer, self.net = trainer, trainer.net
-        self.layer, path = last_layer(self.net)
-        self.keys = (f"{self.layer}.{path}.w", f"{self.layer}.{BIAS}")
+        self.keys = tuple(last_layer(self.net))
         self.learned = [key for key in self.keys if key in learned]
         self.every = trainer.search.every or BOUND_EVERY
         steps = trainer.steps_per_epoch * trainer.search.epochs
@@ -161,7 +161,9 @@ class Variational:
         try:
             mean = self.posterior.mean
         except torch.linalg.LinAlgError as error:
-            raise NumericalError(f"the posterior of `{self.layer}` is not positive definite: {error}") from None
+            raise NumericalError(
+                f"the posterior of `{self.keys[1].removesuffix('.bias')}` is not positive definite: {error}"
+            ) from None
         for key, part in zip(self.keys, (mean[:, :-1], mean[:, -1]), strict=True):
             parameter = self.trainer.parameters[key]
             parameter.copy_(part.reshape(parameter.shape))
@@ -208,10 +210,3 @@ class Variational:
         self._slopes = dict(state["slopes"])
         hessian, linear = (tensors[f"posterior/{name}"].to(self.trainer.device) for name in _SITES)
         self.posterior = WeightPosterior(hessian, linear, self._prior())
-
-
-def last_layer(net: Network) -> tuple[str, str]:
-    """Return the names of the last layer and of its only path."""
-    name, layer = [*net.layers()][-1]
-    ((path, _),) = layer.active()
-    return name, path

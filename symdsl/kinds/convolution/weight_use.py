@@ -54,32 +54,16 @@ def patch_moment(inputs: Tensor, kernel: Sides, stride: Sides) -> Tensor:
     if pair(stride) != (1, 1):
         return gram(by_position(patches(inputs, kernel, stride)).flatten(0, 2)).unsqueeze(0)
     taps = list(product(*map(range, pair(kernel))))
-    correlations = _Correlations(inputs)
-    moments = [[correlations.at(k - i, m - j) for k, m in taps] for i, j in taps]
-    joined = torch.stack([torch.stack(row) for row in moments])
+    rows, columns = inputs.shape[-2:]
+    planes = inputs.transpose(0, 1).contiguous()
+    moments: dict[tuple[int, int], Tensor] = {}  # by distance
+    used = []
+    for (i, j), (k, m) in product(taps, taps):
+        distance, opposite = ((k - i) % rows, (m - j) % columns), ((i - k) % rows, (j - m) % columns)
+        if distance not in moments:
+            moved = torch.roll(planes, (-distance[0], -distance[1]), (-2, -1))
+            known = moments.get(opposite)
+            moments[distance] = planes.flatten(1) @ moved.flatten(1).T if known is None else known.T
+        used.append(moments[distance])
+    joined: Tensor = torch.stack(used).unflatten(0, (len(taps), len(taps)))
     return joined.permute(2, 0, 3, 1).flatten(2).flatten(0, 1).unsqueeze(0)
-
-
-class _Correlations:
-    """The moments sum_{n, t} x[:, t] x[:, t + d]^T of maps on the torus, each computed once."""
-
-    def __init__(self, inputs: Tensor) -> None:
-        self._planes = inputs.transpose(0, 1).contiguous()
-        self._found: dict[tuple[int, int], Tensor] = {}
-
-    def at(self, down: int, right: int) -> Tensor:
-        """The moment at a distance, `[plane, plane]`."""
-        distance, opposite = self._wrapped(down, right), self._wrapped(-down, -right)
-        if distance not in self._found:
-            known = self._found.get(opposite)
-            self._found[distance] = self._moment(distance) if known is None else known.T
-        return self._found[distance]
-
-    def _wrapped(self, down: int, right: int) -> tuple[int, int]:
-        return down % self._planes.shape[-2], right % self._planes.shape[-1]
-
-    def _moment(self, distance: tuple[int, int]) -> Tensor:
-        down, right = distance
-        moved = torch.roll(self._planes, (-down, -right), (-2, -1))
-        moment: Tensor = self._planes.flatten(1) @ moved.flatten(1).T
-        return moment
