@@ -107,6 +107,18 @@ def test_a_damaged_run_stops_no_list(tmp_path: Path) -> None:
     assert json.dumps(bad.content())
 
 
+def test_a_finished_run_that_lost_its_metrics_has_all_its_epochs(tmp_path: Path) -> None:
+    finished(tmp_path / "run", 1, TEST)
+    (tmp_path / "run" / "metrics.jsonl").unlink()
+    assert [one.epoch for one in listed(tmp_path / "run")] == [2]
+
+
+def test_a_reason_that_names_the_folder_names_it_once(tmp_path: Path) -> None:
+    with begun(tmp_path / "run", 1) as run:
+        run.set_status("failed", datetime.now(UTC), f"{tmp_path / 'run'}: cannot be used")
+    assert "run: cannot be used" in text(listed(tmp_path)).replace(f"{tmp_path}/", "")
+
+
 def test_a_folder_that_is_a_run_is_listed_itself(tmp_path: Path) -> None:
     finished(tmp_path / "run", 1, TEST)
     assert [one.folder for one in listed(tmp_path / "run")] == [tmp_path / "run"]

@@ -251,7 +251,7 @@ def test_unfinished_run_is_resumed_not_overwritten(run, status, ending):
     run.set_status(status, LATER)
     run.save_checkpoint({"epoch": 0}, b"tensors")
     run.close()
-    with pytest.raises(RunError, match=f"holds a run that {ending}; `--resume .*` continues it"):
+    with pytest.raises(RunError, match=f"holds a run that {ending}; `symdsl search --resume .*` continues it"):
         RunFolder.create(run.path)
     with RunFolder.resume(run.path) as again:
         again.set_status("running", LATER)
@@ -506,7 +506,7 @@ def test_no_result_yet(run, status, ending):
     run.set_status(status, LATER)
     run.save_checkpoint({"epoch": 0}, b"tensors")
     run.close()
-    with pytest.raises(RunError, match=f"no result yet, the run {ending}; `--resume .*run` continues it"):
+    with pytest.raises(RunError, match=f"no result yet, the run {ending}; `symdsl search --resume .*run` continues it"):
         run.read_result()
 
 

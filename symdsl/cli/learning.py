@@ -118,8 +118,8 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
             "weights_from",
             type=PATH,
             metavar="RUN",
-            help="Start from the weights of this run, finished or not, of the same network or of that whose "
-            "learned.sym SPEC is; averages start as in SPEC.",
+            help="Start from the weights of this run, finished or not, which must have all candidates and biases of "
+            "SPEC in the same shapes, as it has where SPEC is its learned.sym; averages start as in SPEC.",
         ),
         set_option,
         click.option("--seed", type=SEED, metavar="N", help="Use this seed, not the spec's."),

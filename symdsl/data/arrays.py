@@ -85,7 +85,8 @@ def read_images(path: Path, names: Sequence[str]) -> Tensor:
         held = [each.removesuffix(".npy") for each in archive.namelist()]
         name = next((one for one in names if one in held), held[0] if len(held) == 1 else None)
         if name is None:
-            raise RunError(f"{path}: holds {listing(held)}, of which none is called `{names[0]}`")
+            which = f"{listing(held)}, of which none is called `{names[0]}`" if held else "no arrays"
+            raise RunError(f"{path}: holds {which}")
         x = _whole(archive, path, name, partial(_images, room=MEMORY, tell=partial(unwatched, path.name)))
     if not x.numel():
         raise RunError(f"{path}: `{name}` is empty")

@@ -20,6 +20,7 @@ from symdsl.export.convert import plain_network
 from symdsl.export.source import model_source
 from symdsl.graph.build import layers
 from symdsl.runner.loading import Run
+from symdsl.runs.files import names_the_file
 
 _CLOSE = 1e-4
 """Largest difference, relative to the largest output, that rounding may make of random inputs."""
@@ -53,7 +54,8 @@ def export_run(run: Run, to: str, path: Path) -> None:
     if path.exists():
         raise RunError(f"{path}: is there already; name another path with `-o PATH`")
     net = plain_network(run.network.cpu(), layers(run.model.graph))
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with names_the_file(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     try:
         _compare(run, FORMATS[to].write(run, net, path), path)
     except BaseException:

@@ -126,8 +126,9 @@ class Predicted:
             targets: labels `[n]`, or numbers `[n, target]`, of a single target also `[n]`.
 
         Raises:
-            ValueError: they are of another shape.
+            ValueError: they are of another shape, or there are none.
         """
+        self._demand_some()
         if self.probabilities is not None:
             probabilities, labels = self._of_labels(targets)
             chosen = probabilities.gather(1, labels.long()[:, None])
@@ -147,8 +148,9 @@ class Predicted:
         It is the squared distance of the probabilities from the labels' indicators.
 
         Raises:
-            ValueError: see `brier_scores`.
+            ValueError: see `brier_scores`; or there are no predictions.
         """
+        self._demand_some()
         return float(self.brier_scores(targets).mean())
 
     def brier_scores(self, targets: Tensor) -> Tensor:
@@ -170,14 +172,19 @@ class Predicted:
         Guo et al. 2017, eq. 3.
 
         Raises:
-            ValueError: see `brier_scores`.
+            ValueError: see `brier_scores`; or there are no predictions.
         """
+        self._demand_some()
         probabilities, labels = self._of_labels(targets)
         confidence, predicted = probabilities.double().max(1)
         right = (predicted == labels).double()
         bins = (confidence * BINS).long().clamp(max=BINS - 1)
         gaps = confidence.new_zeros(BINS).index_add_(0, bins, right - confidence)
         return float(gaps.abs().sum() / len(targets))
+
+    def _demand_some(self) -> None:
+        if not any(len(one) for one in (self.probabilities, self.mean) if one is not None):
+            raise ValueError("there are no predictions to score")
 
     def _of_labels(self, targets: Tensor) -> tuple[Tensor, Tensor]:
         """The probabilities, and the labels that they are compared with on the same device."""

@@ -46,7 +46,7 @@ def runs_table(runs: Sequence[Mapping[str, Any]]) -> Group:
     for row in rows:
         table.add_row(*(Text(row[number]) for number in kept))
     notes = [
-        f"{run['folder']}: {run['reason'].removeprefix(run['folder']).lstrip('/')}" for run in runs if run["reason"]
+        f"{run['folder']}: {run['reason'].removeprefix(run['folder']).lstrip('/: ')}" for run in runs if run["reason"]
     ]
     commands = {"map" if run["objective"] == "map" else "search" for run in runs if run["resumable"]}
     if commands:

@@ -12,6 +12,7 @@ from symdsl.analysis.facts import Data, Layer
 from symdsl.diagnostics import RunError
 from symdsl.runs import RunFolder, SeedsFolder, SweepFolder
 from symdsl.runs.folder import PICTURE, SPEC
+from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.runs.predictions import Predictions
 from symdsl.runs.predictions import read as read_predictions
 
@@ -87,6 +88,8 @@ def _read(run: RunFolder) -> Run:
 
     info = run.read_info() | {"status": run.present_status}
     finished = info["status"] == "finished"
+    if finished:
+        run.refuse_damaged(PREDICTIONS)
     graph = run.read_graph()
     return Run(
         folder=run.path,

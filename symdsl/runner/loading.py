@@ -75,9 +75,14 @@ class Run:
             Probabilities of the classes; for a regression means and standard deviations in the units of the data.
 
         Raises:
-            RunError: `x` is not of the network's shape or not finite, or the posterior's file is missing or damaged.
+            RunError: `x` does not hold floats, is not of the network's shape or not finite, or the posterior's file is
+                missing or damaged.
         """
-        x = as_tensor(x).to(self.network.dtype)
+        x = as_tensor(x)
+        if not x.is_floating_point():
+            held = str(x.dtype).removeprefix("torch.")
+            raise RunError(f"`x` holds {held}, expected floats, such as `prepare` returns")
+        x = x.to(self.network.dtype)
         wanted = (self.model.data.channels, self.model.data.height, self.model.data.width)
         if x.ndim != 4 or tuple(x.shape[1:]) != wanted:
             raise RunError(f"`x` is of shape {tuple(x.shape)}, expected (n, {', '.join(map(str, wanted))})")
@@ -113,11 +118,13 @@ class Run:
         Raises:
             RunError: its file is missing or damaged.
         """
-        path = self.folder / POSTERIOR
-        if not path.exists():
-            raise RunError(f"{path}: is missing; `--map` or `calibrated=False` predicts without it")
-        RunFolder.view(self.folder).refuse_damaged(POSTERIOR)
-        return read_posterior(path, LIKELIHOODS[self.model.data.task]).to(self.network.device)
+        folder = RunFolder.view(self.folder)
+        try:
+            folder.refuse_damaged(POSTERIOR)
+            found = read_posterior(folder.path / POSTERIOR, LIKELIHOODS[self.model.data.task])
+        except RunError as error:
+            raise RunError(f"{error}; `--map` or `calibrated=False` predicts without it") from None
+        return found.to(self.network.device)
 
 
 @torch.inference_mode(False)

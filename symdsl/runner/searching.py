@@ -124,10 +124,12 @@ def search(
     started = time.perf_counter()
     dataset = data_room.load(spec, watch=heard.on_loading, given=data)
     loading = time.perf_counter() - started
-    with _open(spec, maximised, out, resume) as folder, heard.hearing_failures(), _status_kept(folder):
-        run = _Run(spec, dataset, target, folder, maximised, heard, loading, weights)
-        run.prepare(resume is not None)
-        return run.finish()
+    with _open(spec, maximised, out, resume) as folder, heard.hearing_failures():
+        with _ending_noted(folder, noted=resume is None):  # a refused resume leaves the run as it was
+            run = _Run(spec, dataset, target, folder, maximised, heard, loading, weights)
+            notes = run.prepare(resume is not None)
+        with _ending_noted(folder):
+            return run.finish(notes)
 
 
 def check_arguments(spec: Spec | None, data: Dataset | None, objective: Objective | None) -> None:
@@ -180,36 +182,35 @@ def _open(spec: Spec, objective: Objective, out: str | Path | None, resume: str 
 
 
 @contextlib.contextmanager
-def _status_kept(folder: RunFolder) -> Iterator[None]:
+def _ending_noted(folder: RunFolder, noted: bool = True) -> Iterator[None]:
+    """Record how a run ended that has not finished, where that is to be noted; discard one that has not begun."""
+
+    def note_end(status: Literal["interrupted", "failed"], error: Exception | None = None) -> None:
+        if not folder.has_begun:
+            folder.discard()
+        elif noted:
+            with contextlib.suppress(RunError):
+                if folder.status != "finished":
+                    folder.set_status(status, datetime.now(UTC), None if error is None else str(error))
+
     try:
         yield
     except KeyboardInterrupt:
-        _note_end(folder, "interrupted")
+        note_end("interrupted")
         raise
     except ranks.RankLostError as error:
         error.folder, error.silent = folder.path, ranks.rank() > 0 and in_use(folder.path)
-        _note_end(folder, "failed", error)
+        note_end("failed", error)
         raise
     except (RunError, NumericalError) as error:
-        _note_end(folder, "failed", error)
+        note_end("failed", error)
         raise
     except (MemoryError, RuntimeError) as error:
         if not is_out_of_memory(error):
             raise
         reason = RunError("out of memory; lower `search.batch` or the network's width, or choose another device")
-        _note_end(folder, "failed", reason)
+        note_end("failed", reason)
         raise reason from error
-
-
-def _note_end(folder: RunFolder, status: Literal["interrupted", "failed"], error: Exception | None = None) -> None:
-    """Record how a run ended that has not finished; of one that has not begun nothing stays."""
-    if not folder.has_begun:
-        folder.discard()
-        return
-    with contextlib.suppress(RunError):
-        if folder.status == "finished":
-            return
-        folder.set_status(status, datetime.now(UTC), None if error is None else str(error))
 
 
 def picture_or_note(draw: Callable[[], bytes], folder: Path, note: Callable[[str], None]) -> bytes | None:
@@ -277,13 +278,9 @@ class _Run:
         else:
             self._held_back.append(text)
 
-    def prepare(self, resumed: bool) -> None:
-        """Write what is known before the first epoch, or take up the last checkpoint."""
-        notes = self._restore() if resumed else self._begin()
-        self.callbacks.on_start(self.folder.path, self.spec.facts.search.epochs, self.trainer.epoch)
-        for note in (*notes, self.dataset.room.reason):
-            if note:
-                self.callbacks.on_note(note)
+    def prepare(self, resumed: bool) -> list[str]:
+        """Write what is known before the first epoch, or take up the last checkpoint; return lines for the user."""
+        return self._restore() if resumed else self._begin()
 
     def _begin(self) -> list[str]:
         weights = self._weights
@@ -369,9 +366,13 @@ class _Run:
         for record in records:
             self.folder.append_metrics(record)
 
-    def finish(self) -> Result:
-        """Run the epochs that are left, then write the result."""
+    def finish(self, notes: Sequence[str]) -> Result:
+        """Tell of the start and of `notes`, run the epochs that are left, then write the result."""
         search = self.spec.facts.search
+        self.callbacks.on_start(self.folder.path, search.epochs, self.trainer.epoch)
+        for note in (*notes, self.dataset.room.reason):
+            if note:
+                self.callbacks.on_note(note)
         while self.trainer.epoch < search.epochs:
             if self._untried and self.trainer.epoch == trial_epochs(search):
                 self._choose_start()

@@ -505,7 +505,7 @@ def _refuse_used(folder: Path) -> None:
 def _way_on(folder: Path) -> str:
     """Return what to do about a run that did not finish."""
     if has_checkpoint(folder):
-        return f"`--resume {shlex.quote(str(folder))}` continues it"
+        return f"`{resumption(folder, RunFolder.view(folder).read_info().get('objective', 'laplace'))}` continues it"
     return "it left no checkpoint to continue from, the folder can be deleted"
 
 

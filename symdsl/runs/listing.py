@@ -112,6 +112,7 @@ def _read(run: RunFolder) -> Listed:
         known,
         spec=result["spec"],
         objective=result["objective"],
+        epoch=result["epochs"],
         accuracy=test.get("accuracy"),
         rmse=test.get("rmse"),
         r2=test.get("r2"),

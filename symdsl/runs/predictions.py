@@ -51,7 +51,8 @@ class Predictions:
         arrays = {"target": self.target, "predicted": self.predicted, "worst": self.worst, "images": self.images}
         if self.confidence is not None:
             arrays["confidence"] = self.confidence
-        return bytes(save(arrays, {"task": self.task, "names": json.dumps(self.names, ensure_ascii=False)}))
+        # safetensors writes several entries in an order that changes from one process to the next
+        return bytes(save(arrays, {"classes": json.dumps([self.task, self.names], ensure_ascii=False)}))
 
 
 def read(folder: Path) -> Predictions | None:
@@ -69,7 +70,8 @@ def read(folder: Path) -> Predictions | None:
         with safe_open(path, "numpy") as file:
             said, arrays = file.metadata(), {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         needed = {key: arrays[key] for key in ("target", "predicted", "worst", "images")}
-        names = tuple(json.loads(said["names"]))
-        return Predictions(said["task"], names, confidence=arrays.get("confidence"), **needed)
+        # earlier versions wrote two entries
+        task, names = json.loads(said["classes"]) if "classes" in said else (said["task"], json.loads(said["names"]))
+        return Predictions(task, tuple(names), confidence=arrays.get("confidence"), **needed)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise RunError(f"{path}: damaged, {error}") from error

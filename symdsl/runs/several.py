@@ -107,6 +107,8 @@ class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
             RunError: it cannot be written, is not empty or in use.
         """
         with names_the_file(path):
+            if path.exists() and not path.is_dir():
+                raise RunError(f"{path}: is a file; give a folder that is new or empty")
             path.mkdir(parents=True, exist_ok=True)
             held = sorted(name for name in os.listdir(path) if name != LOCK and not is_draft(name))
         if cls.LIST in held:

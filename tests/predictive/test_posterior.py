@@ -371,3 +371,13 @@ def test_a_sample_stands_for_all_examples(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("symdsl.predictive.posterior.MOST_EXAMPLES", 5)
     _, some = fit(net, alike, LIKELIHOODS["classification"], precisions).outputs(net, image)
     assert_same(some, every)
+
+
+def test_no_predictions_have_no_score() -> None:
+    classes = Predicted(probabilities=torch.zeros(0, 3))
+    for score in (classes.nll, classes.brier, classes.calibration_error):
+        with pytest.raises(ValueError, match="there are no predictions to score"):
+            score(torch.zeros(0, dtype=torch.long))
+    numbers = Predicted(mean=torch.zeros(0, 2), std=torch.ones(0, 2))
+    with pytest.raises(ValueError, match="there are no predictions to score"):
+        numbers.nll(torch.zeros(0, 2))

@@ -142,6 +142,13 @@ def test_a_run_that_is_not_finished_is_shown_as_far_as_it_came(changed: Callable
     assert titles == ["What was learned", "Training", "Which candidate each layer wants", "Prior precisions"]
 
 
+def test_lost_predictions_are_told(changed: Callable[..., Path]) -> None:
+    with pytest.raises(
+        RunError, match=r"predictions.safetensors: missing; `symdsl search --resume .*` writes it again"
+    ):
+        one(changed(without=("predictions.safetensors",)))
+
+
 def test_a_baseline_has_no_shares_to_show(trained: Path) -> None:
     titles = [part.title for part in single(one(trained)).sections]
     assert "Predictions" in titles

@@ -116,6 +116,13 @@ def test_of_no_examples_nothing_is_predicted(run, calibrated):
     assert found.shape == (0, len(run.classes))
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int64, torch.bool, torch.complex64])
+def test_what_is_no_float_is_refused(run, dtype):
+    held = str(dtype).removeprefix("torch.")
+    with pytest.raises(RunError, match=f"`x` holds {held}, expected floats, such as `prepare` returns"):
+        run.predict(torch.zeros(2, 1, 4, 4, dtype=dtype))
+
+
 def test_predictions_are_those_of_the_stored_posterior(run, small):
     test = data.load(small()).test
     expected = run.posterior().predict(run.network, test.x).probabilities
@@ -252,7 +259,10 @@ def test_a_last_layer_of_any_kind_has_a_posterior(small, tmp_path):
     found = run.predict(torch.randn(2, 1, 4, 4)).probabilities
     assert_same(found.sum(1), torch.ones(2).double())
     (run.folder / "posterior.safetensors").unlink()
-    with pytest.raises(RunError, match="is missing; `--map` or `calibrated=False` predicts without"):
+    with pytest.raises(
+        RunError,
+        match=r"missing; `symdsl search --resume .*` writes it again; `--map` or `calibrated=False` predicts without",
+    ):
         run.predict(torch.randn(2, 1, 4, 4))
 
 

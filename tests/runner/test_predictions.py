@@ -1,8 +1,11 @@
 """What is kept of a network's predictions of the test data."""
 
+import json
+
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import save
 
 from symdsl import runner
 from symdsl.data import Examples
@@ -61,6 +64,22 @@ def test_predictions_are_read_as_they_were_written(tmp_path, right):
     assert (again.task, again.names) == (found.task, found.names)
     for name in ("target", "predicted", "confidence", "worst", "images"):
         np.testing.assert_array_equal(getattr(again, name), getattr(found, name))
+
+
+def test_the_same_predictions_are_the_same_bytes_in_every_process():
+    found = predictions_of(torch.eye(2), examples(torch.tensor([1, 0]), channels=3), Preprocessing(classes=("a", "b")))
+    content = found.to_bytes()
+    header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+    assert header["__metadata__"] == {
+        "classes": '["classification", ["a", "b"]]'
+    }  # of several entries the order changes
+
+
+def test_predictions_of_earlier_versions_are_read(tmp_path):
+    found = predictions_of(torch.eye(2), examples(torch.tensor([1, 0]), channels=3), Preprocessing(classes=("a", "b")))
+    arrays = {name: getattr(found, name) for name in ("target", "predicted", "confidence", "worst", "images")}
+    (tmp_path / predictions.FILE).write_bytes(save(arrays, {"task": "classification", "names": '["a", "b"]'}))
+    assert predictions.read(tmp_path).names == ("a", "b")
 
 
 def test_a_run_keeps_its_predictions(small, tmp_path):

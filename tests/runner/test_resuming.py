@@ -177,6 +177,23 @@ def test_a_lost_result_is_written_again(small, tmp_path):
         runner.search(device="cpu", resume=run)
 
 
+def test_a_refused_resume_leaves_a_run_as_it_was(small, broken):
+    before = (broken / "run.json").read_bytes()
+    with pytest.raises(RunError, match="was started with `symdsl search`; resume it with that"):
+        runner.search(device="cpu", resume=broken, objective="map")
+    assert (broken / "run.json").read_bytes() == before
+
+
+def test_a_resume_that_fails_once_it_was_accepted_is_told(small, broken):
+    class Full:
+        def on_start(self, folder, epochs, done):
+            raise RunError("disk is full")
+
+    with pytest.raises(RunError, match="disk is full"):
+        runner.search(device="cpu", resume=broken, callbacks=[Full()])
+    assert json.loads((broken / "run.json").read_text())["reason"] == "disk is full"
+
+
 def test_lost_metrics_are_told(small, broken):
     metrics = broken / "metrics.jsonl"
     kept = metrics.read_bytes()
