@@ -37,8 +37,8 @@ class Conv(Path):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.stride = pair(stride)
-        shape = (out_planes, in_planes, *pair(kernel))
+        self.kernel, self.stride = pair(kernel), pair(stride)
+        shape = (out_planes, in_planes, *self.kernel)
         self.w = normal_parameter(shape, scale * math.prod(shape[1:]) ** -0.5, generator)
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:

@@ -12,16 +12,17 @@ from symdsl.evidence.kfac import gram
 from symdsl.evidence.weight_use import WeightUse
 from symdsl.nn import Path, Sides, circular_pad, pair
 
+FILTERS = WeightUse(
+    inputs=lambda path, x: by_position(patches(x, path.kernel, path.stride)),
+    gradients=lambda path, x, y: y.flatten(2).mT.unsqueeze(1),
+    input_moment=lambda path, x: patch_moment(x, path.kernel, path.stride),
+)
+"""How whole filters are used, `[C, point]` for each output plane."""
+
 
 def conv(path: Path) -> dict[str, WeightUse]:
     """Return how CONV uses its filters."""
-    return {
-        "w": WeightUse(
-            inputs=lambda path, x: by_position(patches(x, path.w.shape[-2:], path.stride)),
-            gradients=lambda path, x, y: y.flatten(2).mT.unsqueeze(1),
-            input_moment=lambda path, x: patch_moment(x, path.w.shape[-2:], path.stride),
-        )
-    }
+    return {"w": FILTERS}
 
 
 def patches(inputs: Tensor, kernel: Sides, stride: Sides) -> Tensor:

@@ -39,13 +39,13 @@ def group_conv(path: Path) -> dict[str, WeightUse]:
     return _FACTORS[type(path)]
 
 
-def filter_inputs(path: GroupConv, x: Tensor) -> Tensor:
-    """Return what full filters, `[C, |G| S^2]` for each output channel, read: `[n, 1, |G| T, C |G| S^2]`."""
+def _filter_inputs(path: GroupConv, x: Tensor) -> Tensor:
+    """Return what full filters read: `[n, 1, |G| T, C |G| S^2]`."""
     read = _by_element(path, patches(x, path.kernel, path.stride)).flatten(2, 3)
     return _mixed(torch.stack([read[:, :, back] for back in _backs(path.move)], 1))
 
 
-def filter_moment(path: GroupConv, x: Tensor) -> Tensor:
+def _filter_moment(path: GroupConv, x: Tensor) -> Tensor:
     """Return sum_g P_g A_e P_g^T, `[1, C |G| S^2, C |G| S^2]`, where P_g brings a patch back by g^-1."""
     shared = patch_moment(x, path.kernel, path.stride)
     return reduce(add, (_brought_back(shared, back) for back in _backs(path.move)))
@@ -58,7 +58,7 @@ def _brought_back(moment: Tensor, back: Tensor) -> Tensor:
     return moved.flatten(2).flatten(0, 1).unsqueeze(0)
 
 
-def by_channel(path: GroupPath, y: Tensor) -> Tensor:
+def _by_channel(path: GroupPath, read: Tensor, y: Tensor) -> Tensor:
     """Return the gradient in all output channels of an element and position: `[n, 1, |G| T, C']`."""
     return _by_element(path, y).flatten(2).mT.unsqueeze(1)
 
@@ -140,19 +140,18 @@ def _backs(moves: Tensor) -> list[Tensor]:
     return [torch.argsort(move) for move in moves]
 
 
-def _mixing(path: GroupPath, read: Tensor, y: Tensor) -> Tensor:
-    return by_channel(path, y)
-
+FILTERS = WeightUse(_filter_inputs, _by_channel, _filter_moment)
+"""How full filters are used, `[C, |G| S^2]` for each output channel."""
 
 _FACTORS: dict[type[Path], dict[str, WeightUse]] = {
-    GroupConv: {"w": WeightUse(filter_inputs, _mixing, filter_moment)},
-    PointwiseGroupConv: {"w": WeightUse(_pointwise_inputs, _mixing, _pointwise_moment)},
+    GroupConv: {"w": FILTERS},
+    PointwiseGroupConv: {"w": WeightUse(_pointwise_inputs, _by_channel, _pointwise_moment)},
     SeparableGroupConv: {
-        "w1": WeightUse(_mixing_inputs, _mixing),
+        "w1": WeightUse(_mixing_inputs, _by_channel),
         "w2": WeightUse(_shared_filter_inputs, _shared_filter_gradients, _shared_filter_moment),
     },
     DepthwiseGroupConv: {
-        "w0": WeightUse(lambda path, v: by_channel(path, v), _mixing),
+        "w0": WeightUse(lambda path, v: _by_channel(path, v, v), _by_channel),
         "w1": WeightUse(_element_inputs, _slot_gradients),
         "w2": WeightUse(_space_inputs, _slot_gradients, _space_moment),
     },

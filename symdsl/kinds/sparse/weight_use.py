@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from symdsl.evidence.weight_use import WeightUse
-from symdsl.kinds.convolution.weight_use import by_position, patch_moment, patches
+from symdsl.kinds.convolution.weight_use import FILTERS
 from symdsl.kinds.dense.weight_use import by_input_plane, by_output_plane
-from symdsl.kinds.group.weight_use import by_channel, filter_inputs, filter_moment
+from symdsl.kinds.group.weight_use import FILTERS as GROUP_FILTERS
 from symdsl.kinds.sparse.module import BasisConv, SparseFullyConnected
 from symdsl.nn import Path
 
@@ -79,10 +79,10 @@ def sparse_group_conv(path: Path) -> dict[str, WeightUse]:
     return _GROUP_CONV
 
 
-def _weight_uses(
-    inputs: Callable[..., Tensor], gradients: Callable[..., Tensor], moment: Callable[..., Tensor]
-) -> dict[str, WeightUse]:
+def _weight_uses(filters: WeightUse) -> dict[str, WeightUse]:
     """Return the uses of a path with filters in the basis, from how whole filters `[C, point]` are used."""
+    inputs, gradients, moment = filters.inputs, filters.gradients, filters.input_moment
+    assert moment is not None, "filters have one"
 
     def tap_gradients(path: BasisConv, x: Tensor, y: Tensor) -> Tensor:
         """Return every example's gradient in the values of the basis functions, `[n, anchor, point]`."""
@@ -113,9 +113,4 @@ def _projected(moment: Tensor, phi: Tensor) -> Tensor:
     return torch.einsum("csdt,ps,qt->cpdq", blocks, phi, phi).flatten(2).flatten(0, 1).unsqueeze(0)
 
 
-_CONV = _weight_uses(
-    lambda path, x: by_position(patches(x, path.kernel, path.stride)),
-    lambda path, x, y: y.flatten(2).mT.unsqueeze(1),
-    lambda path, x: patch_moment(x, path.kernel, path.stride),
-)
-_GROUP_CONV = _weight_uses(filter_inputs, lambda path, x, y: by_channel(path, y), filter_moment)
+_CONV, _GROUP_CONV = _weight_uses(FILTERS), _weight_uses(GROUP_FILTERS)
