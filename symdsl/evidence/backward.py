@@ -66,12 +66,11 @@ class Accumulator(Protocol):
         """Add the inputs of every parameter tensor in one batch to the estimate."""
         ...
 
-    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
-        """Add the gradients in every tensor's output, for one column of a square root of Lambda, to the estimate."""
-        ...
+    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor], first: int) -> None:
+        """Add the gradients in every tensor's output, for one column of a square root of Lambda, to the estimate.
 
-    def skip(self, gradients: int) -> None:
-        """Skip as many per-example gradients as given; another rank adds them to its estimate."""
+        `first` is the number of the first of these per-example gradients, among those of all columns and ranks.
+        """
         ...
 
     def gather(self) -> None:
@@ -149,7 +148,7 @@ def estimate(
     parameters = net.tensors()
     if not any(parameter.requires_grad for parameter in parameters.values()):
         raise ValueError("all parameters are frozen: none has `requires_grad`, so there is no curvature to estimate")
-    loss, width = torch.zeros((), dtype=torch.float64, device=net.device), 0
+    loss, width, added = torch.zeros((), dtype=torch.float64, device=net.device), 0, 0
     accumulator: Accumulator | None = None
     exact = _on_every_rank(exact, len(x))
     groups = [(Exact(), exact), (fisher, len(x) - exact)]
@@ -174,9 +173,8 @@ def estimate(
             for column in chosen.loss_hessian_sqrt(likelihood, everywhere, generator):
                 own_gradients = output_gradients(outputs, column[own], uses)
                 with torch.no_grad():
-                    accumulator.skip(own.start)
-                    accumulator.add_gradients(uses, own_gradients)
-                    accumulator.skip(len(inputs) - own.stop)
+                    accumulator.add_gradients(uses, own_gradients, added + own.start)
+                added += len(inputs)
     assert accumulator is not None, "there are examples"
     ranks.add_up([loss])
     accumulator.gather()

@@ -74,15 +74,10 @@ class ExtrapolatedAccumulator:
         self._sketch.add_inputs(uses)
         self._factors.add_inputs(uses)
 
-    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
+    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor], first: int) -> None:
         """Add the gradients of one column of a square root of Lambda to both."""
-        self._sketch.add_gradients(uses, gradients)
-        self._factors.add_gradients(uses, gradients)
-
-    def skip(self, gradients: int) -> None:
-        """Skip as many per-example gradients as given; another rank adds them to its estimate."""
-        self._sketch.skip(gradients)
-        self._factors.skip(gradients)
+        self._sketch.add_gradients(uses, gradients, first)
+        self._factors.add_gradients(uses, gradients, first)
 
     def gather(self) -> None:
         """Sum the estimates of all ranks."""

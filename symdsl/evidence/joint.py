@@ -248,27 +248,20 @@ class JointAccumulator:
         self._across = CountSketch(gradients, GRADIENTS, generator)
         self._within: dict[str, CountSketch | ProductSketch] = {}
         self._parts: dict[str, Tensor] = {}
-        self._start = 0
 
     def add_inputs(self, uses: Mapping[str, BatchUse]) -> None:
         """Do nothing: sketches need the inputs only together with the gradients."""
 
-    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
+    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor], first: int) -> None:
         """Sketch the gradients of single examples for one column of a square root of Lambda, and add them."""
-        end = self._start
         for key, use in uses.items():
-            end = self._start
+            start = first
             for g, a in use.pairs(gradients[key], min(use.size, LARGEST_FORMED)):
                 if key not in self._parts:
                     self._within[key] = _sketch_of(key, use.size, g, a)
                     self._parts[key] = g.new_zeros(self._across.width, self._within[key].width)
-                self._across.add(self._parts[key], end, self._within[key].of_pairs(g, a))
-                end += len(g)
-        self._start = end
-
-    def skip(self, gradients: int) -> None:
-        """Skip as many per-example gradients as given; another rank adds them to its estimate."""
-        self._start += gradients
+                self._across.add(self._parts[key], start, self._within[key].of_pairs(g, a))
+                start += len(g)
 
     def gather(self) -> None:
         """Sum the sketches of all ranks; a sum of sketches is the sketch of all."""

@@ -207,14 +207,14 @@ class KfacAccumulator:
             _add(self._input, key, self._input_factor(use))
         self._examples += next(use.examples for use in uses.values())
 
-    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor]) -> None:
-        """Add every tensor's output gradients, for one column of a square root of Lambda, to the output factors."""
+    def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor], first: int = 0) -> None:
+        """Add every tensor's output gradients, for one column of a square root of Lambda, to the output factors.
+
+        Sums do not depend on the order in which ranks add gradients, nor on `first`.
+        """
         for key, use in uses.items():
             for g in use.gradients(gradients[key]):
                 _add(self._output, key, self._moment(g.flatten(0, 1).unsqueeze(1)).scaled(1 / g.shape[1:3].numel()))
-
-    def skip(self, gradients: int) -> None:
-        """Do nothing: sums do not depend on the order in which ranks add gradients."""
 
     def gather(self) -> None:
         """Sum the factors of all ranks."""
