@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from symdsl.diagnostics import RunError
-from symdsl.runs import RunFolder, default_folder, finite, unused, versions, write_atomic
+from symdsl.runs import RunFolder, SeedsFolder, SweepFolder, default_folder, finite, unused, versions, write_atomic
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
@@ -168,6 +168,13 @@ def test_create_refuses_a_file(tmp_path):
     with pytest.raises(RunError, match="taken: is a file; give a folder that is new or empty"):
         RunFolder.create(tmp_path / "taken")
     assert (tmp_path / "taken").read_text() == "mine"
+
+
+@pytest.mark.parametrize("several", [SeedsFolder, SweepFolder])
+def test_a_file_is_no_folder_of_several_runs(tmp_path, several):
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(RunError, match="taken: is a file; give a folder that is new or empty"):
+        several.made(tmp_path / "taken")
 
 
 def test_create_refuses_a_path_below_a_file(tmp_path):

@@ -172,6 +172,7 @@ class JointSketch(GGN):
         left = stated.new_tensor([*(part.shape[1] for part in self.parts.values()), self._grams.shape[1]])
         whole = stated.new_tensor([*self.numbers.values(), self.gradients])  # of every tensor, then of the gradients
         sketched = left < whole
+        exact = not bool(sketched.any())
         found = torch.zeros_like(stated)
         for _ in range(_MOST_ROUNDS):
             gamma = torch.cat((found, found.sum()[None]))
@@ -179,8 +180,7 @@ class JointSketch(GGN):
             inverse = 1 / (stated * compression[:-1] * compression[-1])
             factor = self._cholesky(inverse)
             found = torch.einsum("kij,ij->k", self._grams, torch.cholesky_inverse(factor)) * inverse
-            change = float((found - gamma[:-1]).abs().max())
-            if not bool(sketched.any()) or change <= _TOLERANCE * float(found.max()):
+            if exact or float((found - gamma[:-1]).abs().max()) <= _TOLERANCE * float(found.max()):
                 break
         lost = (_lost(gamma, left) - _lost(gamma, whole)).where(sketched, 0.0)
         value = 2 * float(factor.diagonal().log().sum()) + float(lost.sum())

@@ -34,6 +34,18 @@ def write_atomic(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those it is in, unless it is there.
+
+    Raises:
+        RunError: it is a file or cannot be written.
+    """
+    with names_the_file(path):
+        if path.exists() and not path.is_dir():
+            raise RunError(f"{path}: is a file; give a folder that is new or empty")
+        path.mkdir(parents=True, exist_ok=True)
+
+
 def draft(path: Path) -> Path:
     """Return the path of the temporary file in which a file's new content is written."""
     return path.with_name(f".{path.name}.tmp")

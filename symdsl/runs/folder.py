@@ -21,6 +21,7 @@ from symdsl.runs.files import (
     checksum,
     is_draft,
     json_content,
+    make_folder,
     names_the_file,
     parsed,
     read,
@@ -133,10 +134,7 @@ class RunFolder(LockedFolder):
             RunError: the path is a file, cannot be written, holds another run or other files, or is in use.
         """
         folder = Path(path)
-        with names_the_file(folder):
-            if folder.exists() and not folder.is_dir():
-                raise RunError(f"{folder}: is a file; give a folder that is new or empty")
-            folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         if not (folder / LOCK).exists():
             _refuse_used(folder)
         run = cls(folder, locked(folder))
@@ -251,9 +249,19 @@ class RunFolder(LockedFolder):
         if not has_checkpoint(self.path):
             return "the run has no checkpoint from which it could be written again"
         if name != SPEC:
-            return f"`{resumption(self.path, self.read_info()['objective'])}` writes it again"
-        command = resumption(self.path, self.read_info()["objective"], "SPEC")
+            return f"`{self._resumption()}` writes it again"
+        command = self._resumption("SPEC")
         return f"`{command}`, with the spec and options it was started with, writes it again; {self.new_run_advice()}"
+
+    def _resumption(self, *spec: str) -> str:
+        """Which command goes on with the run."""
+        return resumption(self.path, self.read_info().get("objective", "laplace"), *spec)
+
+    def _way_on(self) -> str:
+        """What to do about a run that did not finish."""
+        if has_checkpoint(self.path):
+            return f"`{self._resumption()}` continues it"
+        return "it left no checkpoint to continue from, the folder can be deleted"
 
     def new_run_advice(self) -> str:
         """Return advice on how to train another spec from what this run has learned."""
@@ -397,7 +405,7 @@ class RunFolder(LockedFolder):
             return "the run is still going on; wait for it to end"
         info = self.read_info()
         reason = f" ({info['reason']})" if info.get("reason") else ""
-        return f"the run {ENDINGS[info['status']]}{reason}; {_way_on(self.path)}"
+        return f"the run {ENDINGS[info['status']]}{reason}; {self._way_on()}"
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
         """Append the line of one epoch to `metrics.jsonl`; numbers that are not finite become null.
@@ -495,18 +503,11 @@ def _refuse_used(folder: Path) -> None:
     with names_the_file(folder, "cannot be read"):
         others = sorted(file.name for file in folder.iterdir() if file.name != LOCK and not is_draft(file.name))
     if RUN in others:
-        status = RunFolder.view(folder).status
-        advice = "it is never overwritten" if status == "finished" else _way_on(folder)
-        raise RunError(f"{folder}: holds a run that {ENDINGS[status]}; {advice}; give another folder for a new run")
+        run = RunFolder.view(folder)
+        advice = "it is never overwritten" if run.status == "finished" else run._way_on()
+        raise RunError(f"{folder}: holds a run that {ENDINGS[run.status]}; {advice}; give another folder for a new run")
     if others:
         raise RunError(f"{folder}: is not empty (it holds {others[0]}); give a folder that is new or empty")
-
-
-def _way_on(folder: Path) -> str:
-    """Return what to do about a run that did not finish."""
-    if has_checkpoint(folder):
-        return f"`{resumption(folder, RunFolder.view(folder).read_info().get('objective', 'laplace'))}` continues it"
-    return "it left no checkpoint to continue from, the folder can be deleted"
 
 
 def has_checkpoint(folder: Path) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from symdsl.diagnostics import RunError
-from symdsl.runs.files import is_draft, json_content, names_the_file, read_json, write_atomic
+from symdsl.runs.files import is_draft, json_content, make_folder, names_the_file, read_json, write_atomic
 from symdsl.runs.folder import RUN, RunFolder
 from symdsl.runs.locks import LOCK, LockedFolder, locked
 from symdsl.runs.schema import Status
@@ -106,10 +106,8 @@ class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
         Raises:
             RunError: it cannot be written, is not empty or in use.
         """
+        make_folder(path)
         with names_the_file(path):
-            if path.exists() and not path.is_dir():
-                raise RunError(f"{path}: is a file; give a folder that is new or empty")
-            path.mkdir(parents=True, exist_ok=True)
             held = sorted(name for name in os.listdir(path) if name != LOCK and not is_draft(name))
         if cls.LIST in held:
             raise RunError(f"{path}: holds {cls.CALLED}; `--resume {path}` continues them")

@@ -70,9 +70,7 @@ def test_the_same_predictions_are_the_same_bytes_in_every_process():
     found = predictions_of(torch.eye(2), examples(torch.tensor([1, 0]), channels=3), Preprocessing(classes=("a", "b")))
     content = found.to_bytes()
     header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-    assert header["__metadata__"] == {
-        "classes": '["classification", ["a", "b"]]'
-    }  # of several entries the order changes
+    assert header["__metadata__"] == {"classes": '["classification", ["a", "b"]]'}  # the order of several changes
 
 
 def test_predictions_of_earlier_versions_are_read(tmp_path):
