@@ -132,6 +132,11 @@ class Weights:
                 parameters[key].data.copy_(given)
         return [name for name, _ in there.values()]
 
+    def used_otherwise(self, own: Iterable[Layer]) -> list[str]:
+        """Return the names of the layers of a network that have other strides or activations in that of the run."""
+        there = {layer.name: (layer.strides, layer.activations) for layer in self.layers}
+        return [one.name for one in own if there.get(one.name) not in (None, (one.strides, one.activations))]
+
 
 def _keys(own: Iterable[Layer]) -> dict[tuple[Any, ...], tuple[str, list[str]]]:
     """The name, and the keys of the tensors, of every candidate and of every bias of some layers.

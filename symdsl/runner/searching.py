@@ -301,7 +301,11 @@ class _Run:
         if weights is None:
             return []
         without = f", without {', '.join(self._left_out)}" if self._left_out else ""
-        return [f"starts from the weights of {weights.run}, after its epoch {weights.epoch}{without}"]
+        notes = [f"starts from the weights of {weights.run}, after its epoch {weights.epoch}{without}"]
+        otherwise = weights.used_otherwise(self.spec.facts.network.layers)
+        if otherwise:
+            notes.append(f"other strides or activations than there: {', '.join(otherwise)}")
+        return notes
 
     def _write_spec(self) -> None:
         self.folder.write_text(SPEC, self.spec.text())

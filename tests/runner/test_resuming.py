@@ -4,6 +4,7 @@ import json
 import math
 import re
 
+import attrs
 import pytest
 import torch
 from safetensors.torch import load, load_file
@@ -288,6 +289,19 @@ def test_what_was_learned_goes_on_from_its_weights(small, finished, tmp_path):
     first = json.loads((tmp_path / "new" / "metrics.jsonl").read_text().splitlines()[0])
     last = json.loads((finished / "metrics.jsonl").read_text().splitlines()[-1])
     assert first["nll"] < 1.2 * last["nll"]
+
+
+def test_layers_that_use_the_weights_otherwise_are_told(small, finished, tmp_path):
+    text = small().text()
+    assert text.count("|> relu") > 1
+    spec = parse(text.replace("|> relu", "|> tanh", 1))
+    heard = Listening()
+    runner.search(spec, device="cpu", out=tmp_path / "new", weights_from=finished, callbacks=[heard])
+    assert heard.notes[1] == "other strides or activations than there: l1"
+    own = small().facts.network.layers
+    slower = attrs.evolve(own[1], out_shape=attrs.evolve(own[1].out_shape, height=own[1].in_shape.height * 2))
+    weights = Weights.of(finished)
+    assert (weights.used_otherwise(own), weights.used_otherwise([own[0], slower])) == ([], ["l2"])
 
 
 def test_weights_of_another_network_are_refused(small, finished, tmp_path):
