@@ -10,6 +10,7 @@ from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.values import Applied, Given, Located, Plain, describe, is_number
 from symdsl.analysis.words import is_word
 from symdsl.diagnostics import Span
+from symdsl.kinds import KINDS
 from symdsl.language import ast
 
 _LARGEST = 2**63 - 1
@@ -98,6 +99,11 @@ def _function(node: ast.Call, arguments: tuple[Given, ...], scope: Scope) -> Loc
 
 
 def _arithmetic(symbol: str, operands: list[Located | None], span: Span, scope: Scope) -> Located | None:
+    if symbol == "+" and any(_is_kind(one) for one in operands):
+        if None not in operands:
+            message, help = "kinds are joined by `+` in a layer alone", "write a list of them, as `[F-FC, CONV(3)]`"
+            scope.collector.report("E401", span, message, help=help)
+        return None
     numbers = [None if one is None else _operand(one, scope) for one in operands]
     origins = tuple(origin for one in operands if one is not None for origin in one.origins)[:_MOST_ORIGINS]
     notes = Located(0, span, origins).notes
@@ -114,6 +120,10 @@ def _arithmetic(symbol: str, operands: list[Located | None], span: Span, scope: 
     return Located(result, span, origins)
 
 
+def _is_kind(operand: Located | None) -> bool:
+    return operand is not None and isinstance(operand.value, Applied) and operand.value.name in KINDS
+
+
 def _operand(operand: Located, scope: Scope) -> _Number | None:
     value = operand.value
     if is_number(value):
@@ -128,9 +138,11 @@ def _operand(operand: Located, scope: Scope) -> _Number | None:
 def unknown_name(operand: Located, scope: Scope, known: Iterable[str] = ()) -> bool:
     """Report a value that is an undefined name, suggesting `known` ones; return whether it is one."""
     value: Plain = operand.value
-    if not isinstance(value, Applied) or (value.arguments and is_word(value.name)):
+    if not isinstance(value, Applied) or _is_kind(operand) or (value.arguments and is_word(value.name)):
         return False
-    if value.arguments:
+    if "-" in value.name:
+        unknown("E302", "kind", value.name, value.name_span, KINDS, scope.collector)
+    elif value.arguments:
         unknown("E301", "function", value.name, value.name_span, (*FUNCTIONS, *known), scope.collector)
     elif not scope.excuses(value.name, ()):
         unknown("E301", "name", value.name, value.name_span, (), scope.collector, also=(*scope.names, *known))

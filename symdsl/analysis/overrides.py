@@ -13,7 +13,7 @@ from symdsl.analysis.names import gaps_of, hidden, replaced, unknown
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.searches import SEARCH
 from symdsl.catalog.signatures import Parameter, Quoted, Signature, Switch
-from symdsl.diagnostics import Collector, Span, suggest
+from symdsl.diagnostics import Collector, Fix, Span, listing, suggest
 from symdsl.language import ast
 from symdsl.language.parser import parse_expression
 
@@ -211,7 +211,11 @@ class _Finding:
         if let is not None:
             return Slot(let.value, "", self._is_text(let.value), partial(self._with_let, let))
         known = _keys(self.program)
-        if not hidden("let", gaps_of(self.program)) or suggest(name, known):
+        dotted = [key for key in keys_of(self.program) if key.endswith(f".{name}")]
+        if dotted:
+            message, fix = f"unknown key `{name}`", Fix(f"replace by `{dotted[0]}`", self.key.span, dotted[0])
+            self.collector.report("E310", self.key.span, message, help=f"did you mean {listing(dotted)}?", fix=fix)
+        elif not hidden("let", gaps_of(self.program)) or suggest(name, known):
             self._unknown(self.key.span, name, known, ": nothing can be set by it")
         return None
 

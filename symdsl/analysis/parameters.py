@@ -10,7 +10,7 @@ from symdsl.analysis.expressions import evaluate, unknown_name
 from symdsl.analysis.names import Scope, unique, unknown
 from symdsl.analysis.values import Applied, Located, Plain, describe, is_number
 from symdsl.catalog.networks import NORMAL
-from symdsl.diagnostics import Span
+from symdsl.diagnostics import Span, suggest
 from symdsl.kinds import KINDS
 from symdsl.language import ast
 
@@ -90,12 +90,14 @@ def bind_parameters(template: Template, call: ast.Call, scope: Scope) -> dict[st
     """
     parameters = unique(template.parameters or (), "a parameter", scope.collector)
     placed = _placed(tuple(parameters), template.name, call, scope)
+    strays = {one.name.text for one in call.arguments or () if one.name is not None} - parameters.keys()
+    meant = {suggest(stray, parameters) for stray in strays}
     values: dict[str, Located | None] = {}
     for name, parameter in parameters.items():
         if name in placed:
             values[name] = _of_type(placed[name], parameter, scope)
             continue
-        if parameter.default is None:
+        if parameter.default is None and not {name, None} & meant:
             message = f"`{call.name.text}` needs `{name}`"
             notes = [(parameter.name.span, "asked for here")]
             scope.collector.report("E403", call.span, message, notes=notes)

@@ -71,7 +71,7 @@ def bind_partly(signature: Signature, arguments: Sequence[Given], span: Span, sc
 def _placed(signature: Signature, arguments: Sequence[Given], scope: Scope) -> tuple[dict[str, Given], bool]:
     """Arguments by parameter, and whether there was a parameter for each."""
     placed: dict[str, Given] = {}
-    names = [_parameter_name(signature, index, one, scope) for index, one in enumerate(arguments)]
+    names = [_parameter_name(signature, arguments, index, scope) for index in range(len(arguments))]
     sound = None not in names
     for name, one in zip(names, arguments, strict=True):
         if name is not None and placed.setdefault(name, one) is not one:
@@ -81,8 +81,9 @@ def _placed(signature: Signature, arguments: Sequence[Given], scope: Scope) -> t
     return placed, sound
 
 
-def _parameter_name(signature: Signature, index: int, argument: Given, scope: Scope) -> str | None:
+def _parameter_name(signature: Signature, arguments: Sequence[Given], index: int, scope: Scope) -> str | None:
     """Which parameter an argument is for: by its name, by being the name of a switch, or by its place."""
+    argument = arguments[index]
     if argument.name is not None:
         if signature.parameter(argument.name.text) is None:
             name = argument.name
@@ -96,13 +97,18 @@ def _parameter_name(signature: Signature, index: int, argument: Given, scope: Sc
         return switch
     if _misspelt_switch(signature, index, argument, scope):
         return None
-    if index >= len(signature.parameters):
-        count = len(signature.parameters)
+    by_place = [one.name for one in signature.parameters if not one.by_name]
+    count = len(by_place)
+    if index >= count:
+        if any(one.name is None for one in arguments[count:index]):
+            return None  # the first one too many is enough
         most = {0: "no arguments", 1: "one argument"}.get(count, f"at most {count} arguments")
-        message = f"`{signature.name}` takes {most}, found one more"
-        scope.collector.report("E403", argument.span, message, label="one too many")
+        named = listing(one.name for one in signature.parameters if one.by_name)
+        message = f"`{signature.name}` takes {most}{' without a name' if named else ''}, found one more"
+        help = f"{named} is given by its name" if named else ""
+        scope.collector.report("E403", argument.span, message, label="one too many", help=help)
         return None
-    return signature.parameters[index].name
+    return by_place[index]
 
 
 def _switch(signature: Signature, value: Located | None) -> str | None:

@@ -89,12 +89,14 @@ class Parameter:
         default: what stands for it where it is not given: `REQUIRED`, `None` (left out), or a value; for a
             `Variant`, the name of an option.
         about: what it means, in a few words.
+        by_name: whether it must be given by its name, so that no number too many is taken for it.
     """
 
     name: str
     type: Type
     default: Value | Required | None = REQUIRED
     about: str = ""
+    by_name: bool = False
 
     @property
     def default_words(self) -> str:

@@ -38,7 +38,11 @@ KINDS = KindTable(_BUILT_IN)
 """Every kind by name, those of installed packages included."""
 
 INIT_SCALE = Parameter(
-    "init_scale", Real(0, 1e3, above=True), None, "factor on the standard deviation of the initial weights"
+    "init_scale",
+    Real(0, 1e3, above=True),
+    None,
+    "factor on the standard deviation of the initial weights",
+    by_name=True,
 )
 """An argument of every kind."""
 

@@ -1,9 +1,8 @@
-"""Marks that mean nothing in the language, put together and explained; and kinds in lower case."""
+"""Marks that mean nothing in the language: put together, and explained."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from lark import Token
 
@@ -18,22 +17,18 @@ _ADVICE = {
     "&": "kinds are joined by `+`",
 }
 _MEANT = {"|": ("THEN",), "&": ("PLUS",), ";": ("COMMA",)}
-_LOWERED = re.compile(r"[fs]-g?(fc|conv)")
-"""Kinds that a text which follows the grammar would have as a difference."""
 
 
 def blotted(tokens: Iterable[Token]) -> list[Token]:
-    """Merge neighbouring unreadable tokens into one, and `f-fc` and the like into a kind.
-
-    A quote or a `#` takes the rest of its line along.
-    """
+    """Merge neighbouring unreadable tokens into one; a quote or a `#` takes the rest of its line along."""
     joined: list[Token] = []
     for token in tokens:
-        joined.append(token)
-        if len(joined) > 1 and _belongs(joined[-2], token):
-            _merge_last(joined, 2, "UNREADABLE")
-        elif _LOWERED.fullmatch("".join(joined[-3:])) and _spread(joined[-3:]) == len(token) + 2:
-            _merge_last(joined, 3, "KIND")
+        if joined and _belongs(joined[-1], token):
+            blot = joined[-1]
+            begin, end = (blot.start_pos, blot.line, blot.column), (token.end_line, token.end_column, token.end_pos)
+            joined[-1] = Token("UNREADABLE", f"{blot}{token}", *begin, *end)
+        else:
+            joined.append(token)
     return joined
 
 
@@ -58,19 +53,6 @@ def is_note(token: Token) -> bool:
 def likely(token: Token) -> tuple[str, ...]:
     """Return the terminals that an unreadable token may have been meant as."""
     return ("NAME",) if token.isidentifier() else _MEANT.get(str(token), ())
-
-
-def _merge_last(tokens: list[Token], number: int, terminal: str) -> None:
-    """Replace the last tokens by one of all their text."""
-    parts = tokens[-number:]
-    first, last = parts[0], parts[-1]
-    begin, end = (first.start_pos, first.line, first.column), (last.end_line, last.end_column, last.end_pos)
-    tokens[-number:] = [Token(terminal, "".join(parts), *begin, *end)]
-
-
-def _spread(tokens: Sequence[Token]) -> int:
-    """Return the number of characters from the first token to the end of the last."""
-    return (tokens[-1].end_pos or 0) - (tokens[0].start_pos or 0)
 
 
 def _belongs(blot: Token, token: Token) -> bool:
