@@ -194,7 +194,7 @@ def _instead(token: Token, kind: str, written: str) -> Token:
 
 def _insertion(trouble: Trouble, kinds: Sequence[str], written: str) -> Repair:
     """Tokens to put in, and how a user would write what they stand for."""
-    end, text = trouble.behind, written.strip()
+    end, text = trouble.behind, " ".join(written.split())
     tokens = tuple(Token(kind, text, 0, end.line, end.column, end.line, end.column) for kind in kinds)
     return Repair(tokens, fix=Fix(f"insert `{text}`", end, written) if written else None)
 
