@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 
 from lark import Token
 
@@ -16,7 +16,7 @@ _ADVICE = {
     "|": "write `|>`",
     "&": "kinds are joined by `+`",
 }
-_MEANT = {"|": ("THEN",), "&": ("PLUS",), ";": ("COMMA",)}
+_MEANT = {"|": ("THEN", "PLUS"), "&": ("PLUS",), ";": ("COMMA",)}
 
 
 def blotted(tokens: Iterable[Token]) -> list[Token]:
@@ -32,13 +32,20 @@ def blotted(tokens: Iterable[Token]) -> list[Token]:
     return joined
 
 
-def complaint(token: Token) -> tuple[str, str] | None:
-    """Return what is wrong with an unreadable token and how to fix it, or nothing for other tokens."""
+def complaint(token: Token, accepted: Set[str]) -> tuple[str, str] | None:
+    """Return what is wrong with an unreadable token and how to fix it, or nothing for other tokens.
+
+    Args:
+        token: any token.
+        accepted: terminals that would have fitted.
+    """
     if token.type != "UNREADABLE":
         return None
     if token.startswith('"'):
         return 'this text has no end: expected `"` on the same line', ""
     mark = token[0] if token[0] in _ADVICE else str(token)
+    if mark == "|" and "ARROW" in accepted:
+        return "`|` means nothing here", _ADVICE["&"]
     mark = shortened(mark)
     shown = mark if mark.isprintable() else " ".join(f"U+{ord(character):04X}" for character in mark)
     advice = "names are made of the letters A to Z, digits and `_`" if mark.isalpha() else _ADVICE.get(mark, "")

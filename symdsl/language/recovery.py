@@ -9,7 +9,7 @@ from lark import Lark, Token
 from lark.exceptions import UnexpectedInput
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
-from symdsl.diagnostics import Collector, Fix, Span, shortened
+from symdsl.diagnostics import Collector, Span, shortened
 from symdsl.language.blots import blotted, complaint, is_note
 from symdsl.language.expectations import expected_words
 from symdsl.language.repairs import (
@@ -23,6 +23,7 @@ from symdsl.language.repairs import (
     open_bracket,
     repairs,
 )
+from symdsl.language.slips import without_slips
 from symdsl.language.spans import token_span
 
 _MOST_ERRORS = 100
@@ -35,9 +36,8 @@ def mend(
 ) -> list[Token] | None:
     """Report every syntax error of a text, and return similar tokens that follow the grammar.
 
-    A brace that was not closed is closed where the indentation ends. A misspelt word is replaced, a forgotten or
-    superfluous token put in or left out where the text then goes on as it should; else the whole statement, item, rule
-    or setting becomes one `UNREAD`.
+    A misspelt word is replaced, a forgotten or superfluous token put in or left out where the text then goes on as it
+    should; else the whole statement, item, rule or setting becomes one `UNREAD`.
 
     Args:
         grammar: of the language.
@@ -50,40 +50,8 @@ def mend(
     Returns:
         The tokens, or nothing if reading had to be given up.
     """
-    tokens = _with_braces(blotted(words), source, collector)
+    tokens = without_slips(blotted(words), source, collector)
     return _Mender(grammar.parse_interactive(start=start), tokens, text, source, collector).run()
-
-
-def _with_braces(tokens: list[Token], source: str, collector: Collector) -> list[Token]:
-    """Close the braces that the indentation shows to end earlier; leave the tokens if it does not explain all."""
-    first = {token.line: token for token in reversed(tokens)}
-    closed: list[Token] = []
-    open_braces: list[Token] = []
-    missing: list[tuple[Token, Token, Token]] = []
-    for token in tokens:
-        closes = token.type == "RBRACE"
-        while open_braces and token is first[token.line]:
-            brace = open_braces[-1]
-            indent = first[brace.line].column or 0
-            if token.line == brace.line or (token.column or 0) + closes > indent:
-                break
-            missing.append((open_braces.pop(), closed[-1], token))
-            closed.append(Token.new_borrow_pos("RBRACE", "}", closed[-1]))
-        if closes and open_braces:
-            open_braces.pop()
-        elif token.type == "LBRACE":
-            open_braces.append(token)
-        closed.append(token)
-    if open_braces or sum(_BRACES.get(token.type, 0) for token in closed):
-        return tokens
-    for brace, last, token in missing:
-        end = token_span(last, source)
-        behind = attrs.evolve(end, line=end.end_line, column=end.end_column)
-        fix = Fix("insert `}`", behind, f"\n{' ' * ((first[brace.line].column or 1) - 1)}}}")
-        notes = [(token_span(brace, source), "opened here")]
-        message = f"expected `}}` before this line, found `{shortened(token)}`"
-        collector.report("E104", token_span(token, source), message, notes=notes, fix=fix)
-    return closed
 
 
 @attrs.frozen
@@ -228,7 +196,7 @@ class _Mender:
     # words
 
     def _report(self, trouble: Trouble, repair: Repair | None) -> None:
-        blot = complaint(trouble.token) if trouble.token is not None else None
+        blot = complaint(trouble.token, trouble.accepted) if trouble.token is not None else None
         message, help = blot if blot is not None else (_unexpected(trouble), "")
         fix = repair.fix if repair else None
         if repair is not None and repair.help:
