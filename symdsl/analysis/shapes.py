@@ -68,7 +68,9 @@ def _finish(network: ast.Network, walker: Walker) -> None:
     if not shape.flat:
         size = "" if walker.vague else f" of {shape}"
         message = f"`{network.name.text}` ends with a map{size}, but must end with a vector"
-        walker.scope.collector.report("E207", last.span, message, help="add `flatten` and a layer `FC -> classes`")
+        dense = isinstance(last, ast.Layer) and [one.kind.name.text for one in last.candidates] == ["FC"]
+        help = "put `flatten` before it" if dense else "add `flatten` and a layer `FC -> classes`"
+        walker.scope.collector.report("E207", last.span, message, help=help)
     elif walker.data is not None and walker.complete and not walker.layers:
         message = f"`{network.name.text}` has no layer"
         walker.scope.collector.report("E207", network.name.span, message, help="add a layer `FC -> classes`")

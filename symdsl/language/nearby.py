@@ -24,8 +24,9 @@ def nearest(path: Path, suffix: str) -> Path | None:
         other = suggest(folder.name, beside)
         folder = beside[other] if other else folder
     files = _named(folder, lambda one: one.suffix == suffix and (one.is_file() if suffix else one.is_dir()))
-    near = suggest(path.name, files)
-    return files[near] if near else None
+    stems = {name.removesuffix(suffix): one for name, one in files.items()}  # or all short names would be similar
+    near = suggest(path.name.removesuffix(suffix), stems)
+    return stems[near] if near else None
 
 
 def _named(folder: Path, wanted: Callable[[Path], bool]) -> dict[str, Path]:
