@@ -30,7 +30,7 @@ _MOST_DIFFERENCES = 3
 
 @attrs.frozen(eq=False)
 class Group:
-    """Runs that differ in their seed alone.
+    """Runs that differ in their seed alone, and began alike.
 
     Attributes:
         name: tells it from the others.
@@ -71,10 +71,16 @@ def comparison(runs: Sequence[Run]) -> Page:
 
 
 def groups(runs: Sequence[Run]) -> list[Group]:
-    """Group runs that differ in their seed alone, in the order of their first runs."""
+    """Group runs that differ in their seed alone, in the order of their first runs.
+
+    A run that started from the weights of another is told from those that did not.
+    """
     by_setup: dict[tuple[str, str], list[Run]] = {}
     for run in runs:
-        by_setup.setdefault((str((run.result or run.info).get("objective")), _without_seed(run.spec)), []).append(run)
+        begun_from = run.info.get("weights_from")
+        objective = str((run.result or run.info).get("objective"))
+        learned = f"{objective}, from {begun_from}" if begun_from else objective
+        by_setup.setdefault((learned, _without_seed(run.spec)), []).append(run)
     plain = {setup: f"{found[0].name}, {setup[0]}" for setup, found in by_setup.items()}
     names = {
         setup: _distinct(setup, [other for other in by_setup if plain[other] == plain[setup]], plain[setup])

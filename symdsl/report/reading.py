@@ -27,7 +27,7 @@ class Run:
         folder: its folder.
         info: what `run.json` holds, with the present status.
         result: what `result.json` holds; None for a run that is not finished.
-        records: what `metrics.jsonl` holds.
+        records: what `metrics.jsonl` holds, without lines that are damaged.
         data: what it learned from and was measured on.
         layers: of its network, in order.
         spec: the spec as run.
@@ -44,6 +44,17 @@ class Run:
     spec: str
     picture: str | None
     predictions: Predictions | None
+
+    @property
+    def epoch(self) -> int:
+        """The number of epochs done."""
+        return int(self.result["epochs"]) if self.result else max((one["epoch"] for one in self.records), default=0)
+
+    @property
+    def lost(self) -> list[int]:
+        """The epochs of which `metrics.jsonl` has no line, or a damaged one."""
+        there = {record["epoch"] for record in self.records}
+        return [one for one in range(1, self.epoch + 1) if one not in there]
 
     @property
     def evidence_steps(self) -> list[Mapping[str, Any]]:
@@ -95,7 +106,7 @@ def _read(run: RunFolder) -> Run:
         folder=run.path,
         info=info,
         result=run.read_result() if finished else None,
-        records=run.read_metrics(),
+        records=run.read_metrics(damaged=True),
         data=graph.graph["data"],
         layers=tuple(layers(graph)),
         spec=run.read_text(SPEC),

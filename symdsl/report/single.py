@@ -15,6 +15,7 @@ from symdsl.report.charts import Chart
 from symdsl.report.page import Page, Section, Table
 from symdsl.report.reading import EVIDENCE, Run
 from symdsl.report.scores import confusion, most_confused, reliability
+from symdsl.runs.metrics import epochs_in_words
 from symdsl.runs.summary import value_at
 
 if TYPE_CHECKING:
@@ -65,12 +66,12 @@ def single(run: Run) -> Page:
 def _facts(run: Run) -> list[str]:
     info, result = run.info, run.result
     objective = str((result or info).get("objective", ""))
-    done = run.records[-1]["epoch"] if run.records else 0
     reason = f": {info['reason']}" if info.get("reason") else ""
     return [
         *([objective] if objective else []),
         f"seed {info['seed']}",
-        f"{done} epochs" if result else f"{info['status']} after {done} epochs{reason}",
+        f"{run.epoch} epochs" if result else f"{info['status']} after {run.epoch} epochs{reason}",
+        *([f"the metrics of {epochs_in_words(run.lost)} are lost"] if run.lost else []),
         str(info["device"]),
         f"started {info['started']}",
         str(run.folder),

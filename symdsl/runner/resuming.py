@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from symdsl.nn import Network
 from symdsl.runner.model import weights_of
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import SPEC, WEIGHTS
+from symdsl.runs.metrics import epochs_in_words
 from symdsl.spec import Spec, parse
 
 
@@ -54,15 +54,8 @@ def losses(run: RunFolder, epoch: int) -> list[str]:
     if run.lacks_newest_checkpoint():
         lines.append(f"the newest checkpoint is damaged; continuing from the one before, after epoch {epoch}")
     if lost := run.lost_metrics(epoch):
-        lines.append(f"metrics.jsonl has lost the metrics of {_epochs(lost)}")
+        lines.append(f"metrics.jsonl has lost the metrics of {epochs_in_words(lost)}")
     return lines
-
-
-def _epochs(numbers: list[int]) -> str:
-    """Epochs in words: `epoch 3`, `epochs 3 to 5, 8`."""
-    runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda one: one[1] - one[0])]
-    parts = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
-    return f"epoch{'s' if len(numbers) > 1 else ''} {', '.join(parts)}"
 
 
 @attrs.frozen(eq=False)

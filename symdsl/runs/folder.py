@@ -416,13 +416,16 @@ class RunFolder(LockedFolder):
         """
         metrics.append(self._writable / METRICS, record)
 
-    def read_metrics(self) -> list[dict[str, Any]]:
+    def read_metrics(self, damaged: bool = False) -> list[dict[str, Any]]:
         """Return the records of `metrics.jsonl`, one per epoch, without a torn last line.
 
+        Args:
+            damaged: whether it may have damaged lines, which are left out then.
+
         Raises:
-            RunError: a line that was written whole is damaged.
+            RunError: a line that was written whole is damaged, and may not be.
         """
-        return metrics.lines(self.path / METRICS)
+        return (metrics.readable if damaged else metrics.lines)(self.path / METRICS)
 
     def truncate_metrics(self, epoch: int) -> None:
         """Remove damaged lines and those after an epoch, so that a resumed run writes these anew.

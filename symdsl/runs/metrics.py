@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -59,6 +60,13 @@ def truncate(path: Path, epoch: int) -> None:
     """
     kept = [record for record in readable(path) if record["epoch"] <= epoch]
     write_atomic(path, b"".join(map(_line, kept)))
+
+
+def epochs_in_words(numbers: Sequence[int]) -> str:
+    """Return ascending numbers of epochs as a sentence has them: `epoch 3`, `epochs 3 to 5, 8`."""
+    runs = [[number for _, number in run] for _, run in groupby(enumerate(numbers), lambda one: one[1] - one[0])]
+    parts = [f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs]
+    return f"epoch{'s' if len(numbers) > 1 else ''} {', '.join(parts)}"
 
 
 def _records(path: Path) -> Iterator[dict[str, Any] | None]:

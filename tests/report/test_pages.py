@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import sys
 from collections.abc import Callable
 from html.parser import HTMLParser
@@ -255,6 +256,28 @@ def test_runs_of_one_spec_are_told_apart_by_what_differs(searched: Path, again: 
     assert [(group.name, len(group.runs)) for group in groups(gone)] == [("small, laplace", 2)]
     twin = attrs.evolve(first, folder=Path("elsewhere"))
     assert list(run_names(groups([first, twin])).values()) == [f"seed 711, {searched}", "seed 711, elsewhere"]
+
+
+def test_a_run_from_the_weights_of_another_is_no_further_seed(searched: Path, again: Path) -> None:
+    first, second = one(searched), one(again)
+    warm = attrs.evolve(second, info={**second.info, "weights_from": "runs/before"})
+    names = ["small, laplace", "small, laplace, from runs/before"]
+    assert [group.name for group in groups([first, warm])] == names
+    assert "Spreads are" not in section(comparison([first, warm]), "Metrics").words
+
+
+def test_a_report_tells_which_epochs_have_lost_their_metrics(searched: Path, tmp_path: Path) -> None:
+    assert not any("lost" in fact for fact in single(one(searched)).facts)
+    broken = shutil.copytree(searched, tmp_path / "broken")
+    metrics = broken / "metrics.jsonl"
+    lines = metrics.read_bytes().splitlines(keepends=True)
+    metrics.write_bytes(b"".join([lines[0], b"{}\n", lines[2]]))
+    facts = single(one(broken)).facts
+    assert "4 epochs" in facts
+    assert "the metrics of epochs 2, 4 are lost" in facts
+    metrics.unlink()
+    facts = single(one(broken)).facts
+    assert {"4 epochs", "the metrics of epochs 1 to 4 are lost"} <= set(facts)
 
 
 def test_a_comparison_says_where_searches_agree(searched: Path, again: Path, trained: Path) -> None:
