@@ -165,6 +165,13 @@ def _numbers(values: float | Sequence[float | None] | None) -> str:
     return ", ".join(map(number_text, values)) if isinstance(values, Sequence) else number_text(values)
 
 
+def unlearned_words(result: Mapping[str, Any]) -> list[str]:
+    """Return a line which says that a search has learned no prior, or nothing if it has."""
+    if result["objective"] == "map" or result.get("priors_learned", True):
+        return []
+    return ["no prior was learned: the network fits too little"]
+
+
 def score_lines(result: Mapping[str, Any]) -> list[str]:
     """Return lines with the metrics of a run and the time it took."""
     evidence = result["neg_log_evidence_per_example"]
@@ -175,6 +182,7 @@ def score_lines(result: Mapping[str, Any]) -> list[str]:
     return [
         f"test: {metrics_text(result['test'])}",
         f"train: {metrics_text(result['train'])}, negative log evidence per example {number_text(evidence)} nats",
+        *unlearned_words(result),
         *noise,
         *map(ranges_words, result.get("averages", ())),
         f"{result['objective']}, seed {result['seed']}, {result['epochs']} epoch{'s' * (result['epochs'] > 1)} "

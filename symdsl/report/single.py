@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from symdsl.render.cells import number_text, percent_text
 from symdsl.render.runs import time_text
-from symdsl.render.table import RESULT_COLUMNS, result_sections
+from symdsl.render.table import RESULT_COLUMNS, result_sections, unlearned_words
 from symdsl.report import charts
 from symdsl.report.charts import Chart
 from symdsl.report.page import Page, Section, Table
@@ -71,6 +71,7 @@ def _facts(run: Run) -> list[str]:
         *([objective] if objective else []),
         f"seed {info['seed']}",
         f"{run.epoch} epochs" if result else f"{info['status']} after {run.epoch} epochs{reason}",
+        *(unlearned_words(result) if result else []),
         *([f"the metrics of {epochs_in_words(run.lost)} are lost"] if run.lost else []),
         str(info["device"]),
         f"started {info['started']}",

@@ -401,6 +401,7 @@ class _Run:
             "spec": self.folder.read_info()["spec"],  # a run may be resumed from its own spec.sym
             "objective": self.objective,
             "start": self.start,
+            "priors_learned": self.objective != "map" and self.learner.priors_learned,
             "seed": one.seed,
             "device": describe(self.device),
             "epochs": one.epoch,

@@ -113,6 +113,11 @@ class Structure:
         return self.trainer.train_epoch(after_step), found, seconds
 
     @property
+    def priors_learned(self) -> bool:
+        """Whether the network has fitted at an evidence step, or there was no such step; no prior moves before."""
+        return self._has_fitted is not False
+
+    @property
     def is_due(self) -> bool:
         """Whether an evidence step follows the last training step."""
         since = self.trainer.step - self.trainer.search.burnin * self.trainer.steps_per_epoch
@@ -259,7 +264,7 @@ class Structure:
 
     def final(self) -> Laplace:
         """Return the approximation whose evidence a run reports; see `final_laplace`."""
-        if self._has_fitted is False:
+        if not self.priors_learned:
             self.note(
                 "no prior was learned: under none does the evidence exceed that of constant outputs; train longer"
             )

@@ -171,6 +171,11 @@ class Variational:
     def _stream(self, word: str) -> torch.Generator:
         return stream(self.trainer.device, self.trainer.seed, word, self.trainer.step)
 
+    @property
+    def priors_learned(self) -> bool:
+        """Always true: the precisions follow the posterior from its first step on."""
+        return True
+
     @torch.no_grad()
     def final(self) -> Bound:
         """Return the bound of all training examples, with transformations drawn for each batch, as in training."""

@@ -6,6 +6,7 @@ from runner.test_search import Listening
 from runner_specs import regression, silenced, structure
 from symdsl import runner
 from symdsl.evidence import mackay_step
+from symdsl.render.table import score_lines
 from symdsl.runner.structure import _PATIENCE
 
 NOTE = "no prior was learned: under none does the evidence exceed that of constant outputs; train longer"
@@ -92,8 +93,17 @@ def test_no_prior_of_a_network_worse_than_constant_outputs_moves(small):
 def test_a_run_whose_network_never_fits_says_so(small, tmp_path, epochs, every, notes):
     heard = Listening()
     spec = small(**EASY, search__epochs=epochs, search__every=every)
-    runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])
+    result = runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])
     assert heard.notes.count(NOTE) == notes
+    assert result["priors_learned"] == (notes == 0)
+    assert ("no prior was learned: the network fits too little" in score_lines(result)) == (notes > 0)
+
+
+def test_a_result_of_map_says_nothing_of_learned_priors(small, tmp_path):
+    spec = small(**EASY, search__epochs=1)
+    result = runner.search(spec, device="cpu", out=tmp_path / "run", objective="map")
+    assert not result["priors_learned"]
+    assert not any("prior" in line for line in score_lines(result))
 
 
 def test_that_it_has_fitted_is_known_after_an_interruption(small):
