@@ -273,6 +273,13 @@ def test_the_command_audits_runs_and_specs(tmp_path) -> None:  # type: ignore[no
     assert "h   " in fresh.stdout
 
 
+def test_the_figures_are_printed_before_a_picture_that_cannot_be_written(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "n.sym").write_text(PLAIN)
+    done = called(tmp_path / "n.sym", "-o", tmp_path / "nowhere" / "deep" / "fresh.svg")
+    assert done.exit_code == 3
+    assert "saliency maps turned back" in done.stdout
+
+
 def test_the_command_says_in_a_line_what_cannot_be_audited(tmp_path) -> None:  # type: ignore[no-untyped-def]
     done = called(tmp_path / "nothing")
     assert done.exit_code == 3

@@ -159,6 +159,7 @@ def test_threads_soon_sleep_unless_told_how_to_wait(
         (["data", "tiny.sym", "--out", "."], "must be a PNG: name it `data.png`"),
         (["compile", "tiny.sym", "-o", "tiny.sym"], "would overwrite what the command reads: name another file"),
         (["audit", "tiny.sym", "-o", "tiny.sym"], "would overwrite what the command reads: name another file"),
+        (["audit", "tiny.sym", "-o", "audit.png"], "the picture is an SVG: name a file that ends with `.svg`"),
         (["eval", "run", "--set", "search.epochs=3"], "must begin with `data`"),
         (["new", "../demo"], "must be letters"),
         (["new", "1st"], "must be letters"),
@@ -1170,3 +1171,19 @@ def test_the_way_on_names_the_loggers(tiny: Path) -> None:
         run.send_signal(signal.SIGINT)
         rest = run.communicate()[1]
     assert lines(rest)[-1] == "interrupted; continue with: symdsl search --log csv --resume out"
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (["-o", "out.svg"], b"<?xml"),
+        (["-o", "out.json"], b"{"),
+        (["-o", "out.txt"], b"\n layer"),
+        (["-o", "out.svg", "--emit", "json"], b"{"),
+        (["--emit", "json", "-o", "out.svg"], b"{"),
+    ],
+)
+def test_the_suffix_of_an_output_says_what_is_written(tiny: Path, words: list[str], start: bytes) -> None:
+    assert call("compile", tiny, *words).exit_code == 0
+    (output,) = Path().glob("out.*")
+    assert output.read_bytes().startswith(start)

@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 import torch
@@ -76,6 +77,17 @@ def test_json_has_every_probability(run: Path, images: np.ndarray, calibrated: b
         assert one["class"] == str(int(row.argmax()))
 
 
+def test_at_temperature_zero_nothing_is_called_calibrated(
+    run: Path, images: np.ndarray, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cold = attrs.evolve(symdsl.load_run(run).posterior(), temperature=0.0)
+    monkeypatch.setattr("symdsl.runner.loading.Run.posterior", lambda self: cold)
+    found = json.loads(call("predict", run, "new.npz", "--format", "json").stdout)
+    assert found["calibrated"] is False
+    assert call("predict", run, "new.npz", "-o", "plain.json", "--map").exit_code == 0
+    assert found == json.loads(Path("plain.json").read_text())
+
+
 def test_what_inputs_do_not_go_through_is_said(run: Path, images: np.ndarray) -> None:
     done = call("predict", run, "one.png")
     assert done.stderr == (f"note: the data of the run went through {ROTATED}; these inputs do not\n")
@@ -92,6 +104,8 @@ def test_a_table_names_the_class_and_the_next(run: Path, images: np.ndarray) -> 
 def test_csv_has_a_line_for_each_input(run: Path, images: np.ndarray) -> None:
     done = call("predict", run, "new.npz", "--format", "csv", "-o", "found.csv")
     assert (done.exit_code, done.stdout) == (0, "")
+    assert call("predict", run, "new.npz", "-o", "by_suffix.csv").exit_code == 0
+    assert Path("by_suffix.csv").read_bytes() == Path("found.csv").read_bytes()
     lines = list(csv.reader(io.StringIO(Path("found.csv").read_text())))
     assert lines[0] == ["input", "class", *(f"p({digit})" for digit in range(10))]
     assert [float(cell) for cell in lines[2][2:]] == pytest.approx(expected(run, images, True)[1].tolist(), abs=1e-6)

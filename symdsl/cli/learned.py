@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from symdsl.cli.options import PATH, device_option, json_option, output_option
+from symdsl.cli.options import PATH, device_option, json_option, output_option, view_option
 from symdsl.cli.terminal import deliver, note, refuse_overwriting
 from symdsl.groups import ORBITS, is_orbit
 from symdsl.views import PREDICTION_VIEWS, audit_bytes, json_bytes
@@ -51,31 +51,26 @@ def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool
     is_spec = run.suffix == ".sym"
     if is_spec:
         refuse_overwriting([run], output)
+    if output is not None and output.suffix not in ("", ".svg"):
+        raise click.UsageError(f"the picture is an SVG: name a file that ends with `.svg`, not `{output}`")
     done = audit_spec_or_run(run, group, device)
     path = output or (Path("audit.svg") if is_spec else run / "audit.svg")
-    write_atomic(path, done.picture)
     content = attrs.asdict(done.found)
     click.echo(json_bytes(content) if as_json else audit_bytes(content), nl=False)
+    write_atomic(path, done.picture)
     note(f"picture: {path}")
 
 
 @click.command()
 @click.argument("run", type=PATH)
 @click.argument("inputs", type=PATH, nargs=-1, required=True, metavar="INPUT...")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(list(PREDICTION_VIEWS)),
-    default="table",
-    show_default=True,
-    help="What to print.",
-)
+@view_option("--format", PREDICTION_VIEWS, "table", "What to print.")
 @output_option(help="Write to this file, not to standard output.")
 @click.option(
     "--map", "plain", is_flag=True, help="Print the network's own outputs, without the uncertainty of its weights."
 )
 @device_option
-def predict(run: Path, inputs: tuple[Path, ...], form: str, output: Path | None, plain: bool, device: str) -> None:
+def predict(run: Path, inputs: tuple[Path, ...], view: str, output: Path | None, plain: bool, device: str) -> None:
     """Predict classes and probabilities, or targets, of new images or arrays by a finished run.
 
     An INPUT is a PNG or JPEG file, a folder of them, or an .npz file with an array `x`; it goes through the transforms
@@ -94,7 +89,7 @@ def predict(run: Path, inputs: tuple[Path, ...], form: str, output: Path | None,
         steps = ", ".join(written(step) for step in left_out)
         note(f"note: the data of the run went through {steps}; these inputs do not")
     content = predictions(loaded, names, x, not plain)
-    deliver(lambda: PREDICTION_VIEWS[form](content), form, output)
+    deliver(lambda: PREDICTION_VIEWS[view](content), view, output)
 
 
 def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[str, Any]:
@@ -111,6 +106,7 @@ def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[st
         pairs = zip(found.mean.tolist(), found.std.tolist(), strict=True)
         ranked = [{"mean": mean, "std": std} for mean, std in pairs]
     answers = [{"input": name, **one} for name, one in zip(names, ranked, strict=True)]
+    calibrated = calibrated and run.posterior().temperature > 0
     return {"calibrated": calibrated, "classes": list(run.classes), "predictions": answers}
 
 

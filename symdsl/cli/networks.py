@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from symdsl.cli.options import PATH, SEED, device_name, json_option, output_option, set_option, spec_argument
+from symdsl.cli.options import (
+    PATH,
+    SEED,
+    device_name,
+    json_option,
+    output_option,
+    set_option,
+    spec_argument,
+    view_option,
+)
 from symdsl.cli.terminal import deliver, note, refuse_overwriting, say, tell
 from symdsl.views import NETWORK_VIEWS, data_bytes, json_bytes
 
@@ -19,15 +28,13 @@ if TYPE_CHECKING:
 
 @click.command()
 @spec_argument
-@click.option(
-    "--emit", type=click.Choice(list(NETWORK_VIEWS)), default="summary", show_default=True, help="What to show."
-)
+@view_option("--emit", NETWORK_VIEWS, "summary", "What to show.")
 @output_option(help="Write to this file, not to standard output.")
 @set_option
 @click.option(
     "--device", callback=device_name, metavar="DEVICE", help="Also time one batch there: auto, cpu or cuda[:n]."
 )
-def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, Override], device: str | None) -> None:
+def compile(spec: Path, view: str, output: Path | None, settings: Mapping[str, Override], device: str | None) -> None:
     """Show shapes, parameters, costs and symmetry of every layer and candidate; nothing is trained."""
     loaded = load(spec, settings)
     _check_brought(loaded)
@@ -37,9 +44,9 @@ def compile(spec: Path, emit: str, output: Path | None, settings: Mapping[str, O
         from symdsl.runner import probe
 
         measured = probe(loaded, device)
-    deliver(lambda: NETWORK_VIEWS[emit](loaded), emit, output)
+    deliver(lambda: NETWORK_VIEWS[view](loaded), view, output)
     for name, value in measured.items():
-        (click.echo if emit == "summary" else say)(f"{name}: {value}")
+        (click.echo if view == "summary" else say)(f"{name}: {value}")
 
 
 @click.command()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 if TYPE_CHECKING:
+    from click.decorators import FC
+
     from symdsl.analysis.overrides import Override
 
 
@@ -75,6 +78,19 @@ def new_output(ctx: click.Context, param: click.Parameter, value: Path | None) -
     return value
 
 
+def view_option(name: str, views: Iterable[str], default: str, help: str) -> Callable[[FC], FC]:
+    """Return an option for what to print; left out it is what the suffix of `--output` names, or else `default`."""
+    known = tuple(views)
+
+    def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
+        output = ctx.params.get("output")
+        suffix = "" if output is None else output.suffix.removeprefix(".")
+        return value or (suffix if suffix in known else default)
+
+    about = f"{help} By default what the suffix of the output names, or `{default}`."
+    return click.option(name, "view", type=click.Choice(known), callback=callback, help=about)
+
+
 PATH = click.Path(path_type=Path, readable=False)
 SEED = click.IntRange(0)
 spec_argument = click.argument("spec", type=PATH)
@@ -95,5 +111,5 @@ device_option = click.option(
     show_default=True,
     help="Where to compute: auto (a GPU where there is one), cpu or cuda[:n].",
 )
-output_option = partial(click.option, "-o", "--output", type=PATH, callback=new_output)
+output_option = partial(click.option, "-o", "--output", type=PATH, callback=new_output, is_eager=True)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, not as a table.")

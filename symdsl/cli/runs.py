@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from symdsl.cli.options import PATH, device_option, json_option, output_option, settings_of_data
+from symdsl.cli.options import PATH, device_option, json_option, output_option, settings_of_data, view_option
 from symdsl.cli.terminal import deliver, say
 from symdsl.diagnostics import RunError
 from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, SWEEP_VIEWS, json_bytes, runs_bytes
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("run", type=PATH)
-@click.option("--emit", type=click.Choice(list(RUN_VIEWS)), default="table", show_default=True, help="What to show.")
+@view_option("--emit", RUN_VIEWS, "table", "What to show.")
 @output_option(help="Write to this file, not to standard output.")
-def show(run: Path, emit: str, output: Path | None) -> None:
+def show(run: Path, view: str, output: Path | None) -> None:
     """Show the layer table of a run or of several seeds, or draw its picture; of a sweep, means over its seeds."""
-    deliver(lambda: run_view(run, emit), emit, output)
+    deliver(lambda: run_view(run, view), view, output)
 
 
 @click.command()
