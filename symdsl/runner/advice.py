@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor
 
 from symdsl.runner.training import Trainer
 
 _FAR = 100.0
 """Root mean square from which on, and below the inverse of which, numbers are too far from 1 to be learned from."""
+
+_OFF_CENTRE = 3.0
+"""Mean of a target, in its standard deviations, beyond which it takes outputs that begin at 0 long to get there."""
 
 _SOME = 4096
 """The number of examples that are measured."""
@@ -28,6 +32,7 @@ def diagnosis(trainer: Trainer, losses: Sequence[float]) -> str:
     risen = "the loss has risen: " if len(losses) > 1 and losses[-1] > losses[0] else ""
     return (
         _bad_scale("targets", trainer.train.y, "standardize(targets)")
+        or _off_centre(trainer.train.y)
         or _bad_scale("images", trainer.train.x, "standardize")
         or _too_slow(trainer)
         or f"{risen}a lower `lr` may help"
@@ -41,6 +46,16 @@ def _bad_scale(what: str, values: Tensor, step: str) -> str:
     if size == 0 or 1 / _FAR <= size <= _FAR:
         return ""
     return f"the {what} are of the order of {size:.0e}, the network's outputs of that of 1: write `|> {step}`"
+
+
+def _off_centre(targets: Tensor) -> str:
+    if not targets.is_floating_point() or len(targets) < 2:
+        return ""
+    spread, mean = torch.std_mean(targets[:_SOME].double(), 0)
+    furthest = float((mean.abs() / spread).nan_to_num(0.0, posinf=0.0).max())
+    if furthest <= _OFF_CENTRE:
+        return ""
+    return f"a target lies {furthest:.0f} standard deviations from 0 in the mean: write `|> standardize(targets)`"
 
 
 def _too_slow(trainer: Trainer) -> str:

@@ -115,8 +115,8 @@ class Weights:
         for place, (name, keys) in _keys(own).items():
             if place not in there:
                 several = any(one[:3] == place[:3] for one in there)
-                has = f"has another number of candidates like `{name}`" if several else f"has no `{name}`"
-                raise RunError(f"{self.run}: its weights do not fit: that of the run {has}")
+                has = f"has another number of candidates like `{name}`" if several else f"has no `{name}` as here"
+                raise RunError(f"{self.run}: its weights do not fit: the network of the run {has}")
             for key, of_run in zip(keys, there.pop(place)[1], strict=True):
                 given, shape = self.tensors[of_run], list(parameters[key].shape)
                 if list(given.shape) != shape:

@@ -216,6 +216,7 @@ def _write_tables(folder: SweepFolder, watcher: Observers) -> None:
     try:
         page = report_html(begun)
     except (RunError, SpecError) as error:
+        (folder.path / PAGE).unlink(missing_ok=True)  # an earlier one would show other runs
         watcher.on_note(f"{PAGE} is not written: {error}")
     else:
         runs.write_atomic(folder.path / PAGE, page.encode())

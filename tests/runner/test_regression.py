@@ -214,6 +214,17 @@ def test_targets_that_are_too_large_are_said_to_be(tmp_path):
     assert "lower" not in note
 
 
+def test_targets_far_from_zero_are_said_to_be(tmp_path):
+    watcher = Listening()
+    y = 60 + 0.5 * np.random.default_rng(0).normal(size=200)
+    spec = made(saved(tmp_path / "a.npz", y_train=y), epochs=5, lr=0.01, **{" |> standardize(targets)": ""})
+    runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[watcher])
+    (note,) = [note for note in watcher.notes if "no better than guess" in note]
+    assert re.search(
+        r"a target lies 1[12]\d standard deviations from 0 in the mean: write .*standardize\(targets\)", note
+    )
+
+
 def test_standardized_targets_may_be_of_any_size(tmp_path):
     result = runner.search(made(saved(tmp_path / "a.npz", 1e20)), device="cpu", out=tmp_path / "run")
     assert result["test"]["r2"] > 0.9

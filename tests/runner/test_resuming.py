@@ -273,7 +273,7 @@ def test_a_network_of_some_candidates_starts_from_their_weights(small, tmp_path)
         assert torch.equal(tensor, weights.tensors[names.get(key, key)]), key
     one = parse(few.replace("CONV(3) + FC + FC", "CONV(3) + FC"))
     with pytest.raises(
-        RunError, match=r"that of the run has another number of candidates like `l2.FC`"
+        RunError, match=r"the network of the run has another number of candidates like `l2.FC`"
     ):  # which of the two is meant?
         weights.give_to(lowering.compile(one, 0), one.facts.network.layers)
     heard = Listening()
@@ -311,8 +311,8 @@ def test_weights_of_another_network_are_refused(small, finished, tmp_path):
     more = parse(text.replace("layer l2: F-FC + CONV(3)", "layer l2: F-FC + CONV(3) + FC"))
     for spec, message in (
         (wide, r"`l1.F-FC.w1` is \[2, 1, 16\] there, but \[5, 1, 16\] here"),
-        (more, r"that of the run has no `l2.FC`"),
-        (other, r"that of the run has no `l2.CONV`"),
+        (more, r"the network of the run has no `l2.FC` as here"),
+        (other, r"the network of the run has no `l2.CONV` as here"),
     ):
         with pytest.raises(RunError, match=f"run: its weights do not fit: {message}"):
             runner.search(spec, device="cpu", out=tmp_path / message[:6], weights_from=finished)

@@ -288,6 +288,20 @@ def test_a_page_that_cannot_be_written_is_an_error(tiny, tmp_path, in_process, m
         sweep(grid([tiny], {}), out=tmp_path / "all", device="cpu")
 
 
+def test_a_page_that_cannot_be_made_leaves_none_of_earlier(tiny, tmp_path, in_process, monkeypatch):
+    def refuse(paths):
+        raise RunError("a file is damaged")
+
+    told = Told()
+    sweep(grid([tiny], {}), out=tmp_path / "all", device="cpu")
+    page = tmp_path / "all" / "sweep.html"
+    assert page.exists()
+    monkeypatch.setattr("symdsl.runner.sweeping.report_html", refuse)
+    sweep(resume=tmp_path / "all", device="cpu", watch=told)
+    assert not page.exists()
+    assert told.notes[-1] == "sweep.html is not written: a file is damaged"
+
+
 def task(tiny, folder):
     return Task(tiny.read_text(), "tiny", 1, "cpu", "laplace", str(folder), "one")
 
