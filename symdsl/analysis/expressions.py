@@ -99,7 +99,7 @@ def _function(node: ast.Call, arguments: tuple[Given, ...], scope: Scope) -> Loc
 
 
 def _arithmetic(symbol: str, operands: list[Located | None], span: Span, scope: Scope) -> Located | None:
-    if symbol == "+" and any(_is_kind(one) for one in operands):
+    if symbol == "+" and any(one is not None and is_kind(one.value) for one in operands):
         if None not in operands:
             message, help = "kinds are joined by `+` in a layer alone", "write a list of them, as `[F-FC, CONV(3)]`"
             scope.collector.report("E401", span, message, help=help)
@@ -120,8 +120,9 @@ def _arithmetic(symbol: str, operands: list[Located | None], span: Span, scope: 
     return Located(result, span, origins)
 
 
-def _is_kind(operand: Located | None) -> bool:
-    return operand is not None and isinstance(operand.value, Applied) and operand.value.name in KINDS
+def is_kind(value: Plain) -> bool:
+    """Return whether a value is a kind, with or without arguments."""
+    return isinstance(value, Applied) and value.name in KINDS
 
 
 def _operand(operand: Located, scope: Scope) -> _Number | None:
@@ -138,7 +139,7 @@ def _operand(operand: Located, scope: Scope) -> _Number | None:
 def unknown_name(operand: Located, scope: Scope, known: Iterable[str] = ()) -> bool:
     """Report a value that is an undefined name, suggesting `known` ones; return whether it is one."""
     value: Plain = operand.value
-    if not isinstance(value, Applied) or _is_kind(operand) or (value.arguments and is_word(value.name)):
+    if not isinstance(value, Applied) or is_kind(value) or (value.arguments and is_word(value.name)):
         return False
     if "-" in value.name:
         unknown("E302", "kind", value.name, value.name_span, KINDS, scope.collector)

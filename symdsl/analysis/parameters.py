@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import attrs
 
-from symdsl.analysis.expressions import evaluate, unknown_name
+from symdsl.analysis.expressions import evaluate, is_kind, unknown_name
 from symdsl.analysis.names import Scope, unique, unknown
 from symdsl.analysis.values import Applied, Located, Plain, describe, is_number
 from symdsl.catalog.networks import NORMAL
@@ -43,10 +43,6 @@ def _is_whole(value: Plain) -> bool:
     return is_number(value) and float(value).is_integer()
 
 
-def _is_kind(value: Plain) -> bool:
-    return isinstance(value, Applied) and value.name in KINDS
-
-
 def _is_prior(value: Plain) -> bool:
     return isinstance(value, Applied) and value.name == NORMAL.name
 
@@ -63,10 +59,8 @@ PARAMETER_TYPES: dict[str, ParameterType] = {
         ParameterType("flag", "`true` or `false`", lambda value: isinstance(value, bool)),
         ParameterType("text", "a text in quotes", lambda value: isinstance(value, str)),
         ParameterType("word", "a word of the language, such as `pointwise`", _is_word),
-        ParameterType("kind", "a kind, such as `CONV(3)`", _is_kind, known=KINDS),
-        ParameterType(
-            "kinds", "a kind or a list of kinds, such as `[F-FC, CONV(3)]`", _is_kind, each=True, known=KINDS
-        ),
+        ParameterType("kind", "a kind, such as `CONV(3)`", is_kind, known=KINDS),
+        ParameterType("kinds", "a kind or a list of kinds, such as `[F-FC, CONV(3)]`", is_kind, each=True, known=KINDS),
         ParameterType("prior", "a prior, such as `normal(precision = 1)`", _is_prior, known=(NORMAL.name,)),
         ParameterType("list", "a list", lambda value: isinstance(value, tuple)),
     )

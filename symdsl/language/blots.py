@@ -7,6 +7,7 @@ from collections.abc import Iterable, Set
 from lark import Token
 
 from symdsl.diagnostics import shortened
+from symdsl.language.spans import merged
 
 _TO_END_OF_LINE = frozenset('"#')
 _ADVICE = {
@@ -24,9 +25,7 @@ def blotted(tokens: Iterable[Token]) -> list[Token]:
     joined: list[Token] = []
     for token in tokens:
         if joined and _belongs(joined[-1], token):
-            blot = joined[-1]
-            begin, end = (blot.start_pos, blot.line, blot.column), (token.end_line, token.end_column, token.end_pos)
-            joined[-1] = Token("UNREADABLE", f"{blot}{token}", *begin, *end)
+            joined[-1] = merged((joined[-1], token), "UNREADABLE", f"{joined[-1]}{token}")
         else:
             joined.append(token)
     return joined

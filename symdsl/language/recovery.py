@@ -201,8 +201,9 @@ class _Mender:
         fix = repair.fix if repair else None
         if repair is not None and repair.help:
             help = repair.help
-        elif fix is not None and not help and f"`{' '.join(fix.content.split())}`" not in message:
-            help = f"perhaps `{' '.join(fix.content.split())}` is missing"
+        elif fix is not None and not help:
+            missing = f"`{' '.join(fix.content.split())}`"
+            help = "" if missing in message else f"perhaps {missing} is missing"
         notes = self._opened() if repair is not None and repair.closes else []
         self.collector.report("E104", self._place(), message, help=help, notes=notes, fix=fix)
 

@@ -12,7 +12,7 @@ from symdsl.catalog.data import TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, NORMAL
 from symdsl.diagnostics import Fix, Span, suggest
 from symdsl.language.blots import is_note, likely
-from symdsl.language.spans import token_span
+from symdsl.language.spans import behind, token_span
 
 STATEMENTS = frozenset({"LET", "IMPORT", "DATA", "BLOCK", "NETWORK", "PRIOR", "SEARCH", "PROFILE"})
 ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "USE", "REPEAT", "RESIDUAL", "AVERAGE", "PROJECT", "POOL", "FLATTEN"})
@@ -90,8 +90,7 @@ class Trouble:
         """The place after the previous token, where something may be missing."""
         if self.previous is None:
             return Span(self.source, 1, 1, 1, 1)
-        span = token_span(self.previous, self.source)
-        return attrs.evolve(span, line=span.end_line, column=span.end_column)
+        return behind(self.previous, self.source)
 
 
 @attrs.frozen

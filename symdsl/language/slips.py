@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from lark import Token
 
-from symdsl.diagnostics import Collector, Fix, Span, shortened
-from symdsl.language.spans import token_span
+from symdsl.diagnostics import Collector, Fix, shortened
+from symdsl.language.spans import behind, merged, token_span
 
 _BEFORE_VALUE = {"EQUAL", "LPAR", "LSQB", "COMMA", "ARROW", "PLUS", "MINUS", "STAR", "SLASH"}
 _ENDS = {"RPAR", "COMMA", "RSQB", "RBRACE", "THEN", "LPAR", "EQUAL"}
@@ -16,7 +16,6 @@ _PATH, _FILE = re.compile(r"(~|\.\.?)?/\S*|~"), re.compile(r"[A-Za-z][\w/-]*(\.\
 _MOST_JOINED = 64
 _GROUPED = re.compile(r"\d+(_\d+)+")
 _DEFINING = {"LET", "NETWORK", "BLOCK", "PROFILE"}
-_BRACES = {"LBRACE": 1, "RBRACE": -1}
 
 
 def without_slips(tokens: Sequence[Token], source: str, collector: Collector) -> list[Token]:
@@ -49,20 +48,20 @@ def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> I
             yield _reported(word, "NUMBER", text.replace("_", ""), "digits are not grouped", source, collector)
         elif before in _BEFORE_VALUE and [one.type for one in word[:2]] == ["NUMBER", "NAME"]:
             message = f"expected `*` between `{word[0]}` and `{shortened(word[1])}`"
-            fix = Fix("insert `*`", _behind(word[0], source), "*")
+            fix = Fix("insert `*`", behind(word[0], source), "*")
             collector.report("E104", token_span(word[1], source), message, help=f"write `{word[0]}*{word[1]}`", fix=fix)
             yield from (word[0], Token.new_borrow_pos("STAR", "*", word[0]))
             index += 1
             continue
         elif before == "DATA" and _is_hyphened(word):
-            yield _merged(word, "NAME", text)  # no source is called so, and which one is meant will be said
+            yield merged(word, "NAME", text)  # no source is called so, and which one is meant will be said
         elif (before in _DEFINING and _is_hyphened(word)) or text in hyphened:
             name = text.replace("-", "_")
             if text not in hyphened:
                 hyphened.add(text)
                 yield _reported(word, "NAME", name, "names have no `-`", source, collector)
             else:
-                yield _merged(word, "NAME", name)
+                yield merged(word, "NAME", name)
         else:
             yield tokens[index]
             index += 1
@@ -87,17 +86,11 @@ def _is_hyphened(word: Sequence[Token]) -> bool:
     )
 
 
-def _merged(word: Sequence[Token], terminal: str, text: str) -> Token:
-    first, last = word[0], word[-1]
-    begin = first.start_pos, first.line, first.column
-    return Token(terminal, text, *begin, last.end_line, last.end_column, last.end_pos)
-
-
 def _reported(
     word: Sequence[Token], terminal: str, text: str, message: str, source: str, collector: Collector
 ) -> Token:
     """Return one token for a word, after a report that says what to write."""
-    token = _merged(word, terminal, text)
+    token = merged(word, terminal, text)
     fix = Fix(f"replace by `{text}`", token_span(token, source), text)
     collector.report("E104", token_span(token, source), message, help=f"write `{shortened(text)}`", fix=fix)
     return token
@@ -117,23 +110,19 @@ def _with_braces(tokens: list[Token], source: str, collector: Collector) -> list
                 break
             missing.append((open_braces.pop(), closed[-1], token))
             closed.append(Token.new_borrow_pos("RBRACE", "}", closed[-1]))
-        if closes and open_braces:
+        if closes:
+            if not open_braces:
+                return tokens
             open_braces.pop()
         elif token.type == "LBRACE":
             open_braces.append(token)
         closed.append(token)
-    if open_braces or sum(_BRACES.get(token.type, 0) for token in closed):
+    if open_braces:
         return tokens
     for brace, last, token in missing:
         indented = f"\n{' ' * ((first[brace.line].column or 1) - 1)}}}"
-        fix = Fix("insert `}`", _behind(last, source), indented)
+        fix = Fix("insert `}`", behind(last, source), indented)
         notes = [(token_span(brace, source), "opened here")]
         message = f"expected `}}` before this line, found `{shortened(token)}`"
         collector.report("E104", token_span(token, source), message, notes=notes, fix=fix)
     return closed
-
-
-def _behind(token: Token, source: str) -> Span:
-    """Return the place after a token, where something may be missing."""
-    end = token_span(token, source)
-    return Span(source, end.end_line, end.end_column, end.end_line, end.end_column)

@@ -12,6 +12,7 @@ from symdsl.analysis.facts import Data, Layer
 from symdsl.diagnostics import RunError
 from symdsl.runs import RunFolder, SeedsFolder, SweepFolder
 from symdsl.runs.folder import PICTURE, SPEC
+from symdsl.runs.metrics import lost
 from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.runs.predictions import Predictions
 from symdsl.runs.predictions import read as read_predictions
@@ -53,8 +54,7 @@ class Run:
     @property
     def lost(self) -> list[int]:
         """The epochs of which `metrics.jsonl` has no line, or a damaged one."""
-        there = {record["epoch"] for record in self.records}
-        return [one for one in range(1, self.epoch + 1) if one not in there]
+        return lost(self.records, self.epoch)
 
     @property
     def evidence_steps(self) -> list[Mapping[str, Any]]:

@@ -437,8 +437,7 @@ class RunFolder(LockedFolder):
 
     def lost_metrics(self, epoch: int) -> list[int]:
         """Return the epochs up to this one of which `metrics.jsonl` has no line, or a damaged one."""
-        there = {record["epoch"] for record in metrics.readable(self.path / METRICS)}
-        return [one for one in range(1, epoch + 1) if one not in there]
+        return metrics.lost(self.read_metrics(damaged=True), epoch)
 
     def save_checkpoint(self, state: Mapping[str, Any], tensors: bytes) -> None:
         """Replace the checkpoint and keep the previous one; no crash leaves the folder without one.

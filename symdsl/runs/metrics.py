@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -60,6 +60,12 @@ def truncate(path: Path, epoch: int) -> None:
     """
     kept = [record for record in readable(path) if record["epoch"] <= epoch]
     write_atomic(path, b"".join(map(_line, kept)))
+
+
+def lost(records: Iterable[Mapping[str, Any]], epoch: int) -> list[int]:
+    """Return the epochs up to this one of which there is no record."""
+    there = {record["epoch"] for record in records}
+    return [one for one in range(1, epoch + 1) if one not in there]
 
 
 def epochs_in_words(numbers: Sequence[int]) -> str:
