@@ -93,6 +93,17 @@ def test_what_inputs_do_not_go_through_is_said(run: Path, images: np.ndarray) ->
     assert done.stderr == (f"note: the data of the run went through {ROTATED}; these inputs do not\n")
 
 
+@pytest.mark.parametrize("factor", [255.0, 0.01])
+def test_values_in_another_unit_are_doubted(run: Path, images: np.ndarray, factor: float) -> None:
+    np.savez("new.npz", x=images.astype(np.float32) / 255 * factor)
+    done = call("predict", run, "new.npz")
+    assert done.exit_code == 0, done.output
+    *_, line = done.stderr.splitlines()
+    assert line.startswith("note: the values of these inputs are from ")
+    assert "where those of the training images are from -" in line
+    assert line.endswith("after the transforms: are the units the same?")
+
+
 def test_a_table_names_the_class_and_the_next(run: Path, images: np.ndarray) -> None:
     done = call("predict", run, "one.png")
     assert done.exit_code == 0, done.output

@@ -53,7 +53,7 @@ def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool
         refuse_overwriting([run], output)
     if output is not None and output.suffix not in ("", ".svg"):
         raise click.UsageError(f"the picture is an SVG: name a file that ends with `.svg`, not `{output}`")
-    done = audit_spec_or_run(run, group, device)
+    done = audit_spec_or_run(run, group, device, note)
     path = output or (Path("audit.svg") if is_spec else run / "audit.svg")
     content = attrs.asdict(done.found)
     click.echo(json_bytes(content) if as_json else audit_bytes(content), nl=False)
@@ -88,6 +88,9 @@ def predict(run: Path, inputs: tuple[Path, ...], view: str, output: Path | None,
     if left_out:
         steps = ", ".join(written(step) for step in left_out)
         note(f"note: the data of the run went through {steps}; these inputs do not")
+    doubt = loaded.prepare.found.doubt(x)
+    if doubt:
+        note(f"note: {doubt}, after the transforms: are the units the same?")
     content = predictions(loaded, names, x, not plain)
     deliver(lambda: PREDICTION_VIEWS[view](content), view, output)
 

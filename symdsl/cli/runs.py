@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from symdsl.cli.options import PATH, device_option, json_option, output_option, settings_of_data, view_option
-from symdsl.cli.terminal import deliver, say
+from symdsl.cli.terminal import deliver, note, say
 from symdsl.diagnostics import RunError
 from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, SWEEP_VIEWS, json_bytes, runs_bytes
 
@@ -70,7 +70,7 @@ def eval(run: Path, settings: dict[str, Override], device: str, as_json: bool) -
     """Measure the network of a finished run on its test data, or on others."""
     from symdsl.runner import evaluate
 
-    metrics = evaluate(run, settings, device)
+    metrics = evaluate(run, settings, device, tell=note)
     if as_json:
         click.echo(json_bytes(metrics), nl=False)
         return

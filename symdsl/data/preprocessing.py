@@ -49,7 +49,7 @@ class Statistics:
 
 @attrs.frozen
 class Preprocessing:
-    """Statistics of the `standardize` steps on the training data, and the names of the classes.
+    """Statistics of the training data, and the names of the classes.
 
     The header of `model.safetensors` keeps it as `preprocessing`.
 
@@ -57,11 +57,13 @@ class Preprocessing:
         standardize: statistics of the images by channel; `None` without such a step.
         targets: statistics of the targets of a regression; `None` without such a step.
         classes: names of the outputs, in order; empty where they have no names.
+        extent: the least and the largest value of the training images after all transforms; `None` where it is unknown.
     """
 
     standardize: Statistics | None = None
     targets: Statistics | None = None
     classes: tuple[str, ...] | None = None
+    extent: tuple[float, float] | None = None
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Preprocessing:
@@ -71,7 +73,8 @@ class Preprocessing:
             KeyError, TypeError or ValueError: it is something else.
         """
         images, targets = (record[key] and Statistics(**record[key]) for key in ("standardize", "targets"))
-        return cls(images, targets, None if record["classes"] is None else tuple(record["classes"]))
+        classes, extent = record["classes"], record.get("extent")
+        return cls(images, targets, None if classes is None else tuple(classes), extent and (extent[0], extent[1]))
 
     def restored_targets(self, values: Tensor) -> Tensor:
         """Return targets, or predictions of them, in the units of the data, whether they were standardized or not."""
@@ -80,6 +83,20 @@ class Preprocessing:
     def record(self) -> dict[str, Any]:
         """Return the same content as values that JSON can hold."""
         return attrs.asdict(self)
+
+    def doubt(self, x: Tensor) -> str | None:
+        """Return in what way prepared images lie far from the training images' values, or `None` if they do not.
+
+        Far is outside by more than their whole extent, or within a fiftieth of it.
+        """
+        if self.extent is None or not x.numel():
+            return None
+        (least, most), (low, high) = self.extent, (float(end) for end in x.aminmax())
+        width = most - least
+        if least - width <= low and high <= most + width and high - low >= width / 50:
+            return None
+        found, known = (f"from {a:.3g} to {b:.3g}" for a, b in ((low, high), (least, most)))
+        return f"the values of these inputs are {found}, where those of the training images are {known}"
 
     def target_scale(self, targets: int) -> Tensor:
         """Return one standardized unit of each target in the units of the data, float64 `[target]`."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
 from operator import and_
 from typing import Any
@@ -21,6 +21,7 @@ from symdsl.report.charts import Chart
 from symdsl.report.page import Cell, Page, Section, Table
 from symdsl.report.reading import Run
 from symdsl.report.single import TILES, picture_uri
+from symdsl.runs.folder import CHANGED
 from symdsl.runs.summary import moments, value_at
 
 _LARGER_IS_BETTER = frozenset({"accuracy", "r2"})
@@ -48,6 +49,8 @@ def comparison(runs: Sequence[Run]) -> Page:
     finished = [(names[run], run) for group in found for run in group.runs if run.result]
     comparable = all(_measured_on(run) == _measured_on(runs[0]) for run in runs)
     words = "The best of each column is bold." if comparable else "The data differ, so none is called best."
+    if comparable and any(len(read) > 1 for read in _read_by_seed(runs)):
+        words += f" With the same seed, not all runs have read the same numbers: {CHANGED}."
     if any(len(group.runs) > 1 for group in found):
         words += " Spreads are standard deviations between seeds."
     sections = [
@@ -126,6 +129,14 @@ def _measured_on(run: Run) -> tuple[list[tuple[str, Arguments]], str]:
     steps = [step for step in (run.data.source, *run.data.transforms) if step.name != "augment"]
     given = run.info["dataset"] if run.data.source.name == "given" else ""
     return [(step.name, step.arguments) for step in steps], given
+
+
+def _read_by_seed(runs: Sequence[Run]) -> Iterable[set[str]]:
+    """The fingerprints of the data that runs of the same seed have read."""
+    found: defaultdict[int, set[str]] = defaultdict(set)
+    for run in runs:
+        found[run.info["seed"]].add(run.info["dataset"])
+    return found.values()
 
 
 def _metrics(found: Sequence[Group], names: Mapping[Run, str], comparable: bool) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -36,19 +37,22 @@ class Audited:
     picture: bytes
 
 
-def audit_spec_or_run(path: Path, group: str, device: str = "auto") -> Audited:
+def audit_spec_or_run(
+    path: Path, group: str, device: str = "auto", tell: Callable[[str], object] = lambda line: None
+) -> Audited:
     """Audit the network of a finished run, or of a spec with its initial weights, on the test data.
 
     Args:
         path: a run's folder, or a spec, which ends with `.sym`.
         group: see `symdsl.audit`.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
+        tell: takes a line about data that have changed since the run.
 
     Raises:
         SpecError: the spec is wrong.
         RunError: the run is not finished, its data cannot be used, or the group does not fit the images.
     """
-    net, test = (_of_spec if path.suffix == ".sym" else _of_run)(path, device)
+    net, test = _of_spec(path, device) if path.suffix == ".sym" else _of_run(path, device, tell)
     try:
         found = audit(net, test, group)
     except ValueError as error:
@@ -63,9 +67,9 @@ def _of_spec(path: Path, device: str) -> tuple[Network, Examples]:
     return net, dataset.test
 
 
-def _of_run(path: Path, device: str) -> tuple[Network, Examples]:
+def _of_run(path: Path, device: str, tell: Callable[[str], object]) -> tuple[Network, Examples]:
     run = load_run(path, device)
-    return run.network, examples_for(run)
+    return run.network, examples_for(run, tell=tell)
 
 
 def _picture(net: Network, test: Examples, found: Audit, title: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,14 @@ import attrs
 
 from symdsl import data as data_room
 from symdsl.analysis.facts import Data
-from symdsl.data import Dataset, Examples
+from symdsl.data import Dataset, Examples, fingerprint
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
 from symdsl.nn import outputs_of
 from symdsl.runner.loading import Run, load_run
 from symdsl.runner.metrics import evaluate_outputs
 from symdsl.runs import RunFolder
-from symdsl.runs.folder import SPEC
+from symdsl.runs.folder import CHANGED, SPEC
 from symdsl.spec import load_data
 
 
@@ -26,6 +26,7 @@ def evaluate(
     overrides: Mapping[str, Any] | None = None,
     device: str = "auto",
     data: Dataset | None = None,
+    tell: Callable[[str], object] = lambda line: None,
 ) -> dict[str, Any]:
     """Return test metrics of the network that a run learned.
 
@@ -34,6 +35,7 @@ def evaluate(
         overrides: changes to the spec's data, e.g. `{"data.copies": 1}`.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         data: of a spec that has `data given(...)`, see `symdsl.data.from_tensors`.
+        tell: takes a line about data that have changed since the run.
 
     Returns:
         `accuracy` (a fraction of 1), `nll` (mean, nats) and `ece`; `rmse`, `r2` and `nll` for a regression. The data
@@ -46,18 +48,24 @@ def evaluate(
     """
     opened = load_run(run, device)
     model, net = opened.model, opened.network
-    test = examples_for(opened, overrides, data)
+    test = examples_for(opened, overrides, data, tell)
     outputs, targets = outputs_of(net, test.x), test.y.to(net.device)
     return evaluate_outputs(outputs, targets, LIKELIHOODS[model.data.task], model.noise, model.preprocessing)
 
 
-def examples_for(run: Run, overrides: Mapping[str, Any] | None = None, given: Dataset | None = None) -> Examples:
+def examples_for(
+    run: Run,
+    overrides: Mapping[str, Any] | None = None,
+    given: Dataset | None = None,
+    tell: Callable[[str], object] = lambda line: None,
+) -> Examples:
     """Return test examples for a run, standardized by its statistics, with labels as it numbers its classes.
 
     Args:
         run: a finished run.
         overrides: changes to the spec's data.
         given: the data of a spec that has `data given(...)`.
+        tell: takes a line if the spec's own data are no longer those of the run.
 
     Raises:
         SpecError: the overrides do not fit the spec.
@@ -74,6 +82,8 @@ def examples_for(run: Run, overrides: Mapping[str, Any] | None = None, given: Da
             "override the data so that they agree"
         )
     dataset = data_room.load(found, run.result["seed"], model.preprocessing, given=given)
+    if not overrides and given is None and fingerprint(dataset) != folder.read_info()["dataset"]:
+        tell(f"note: these are not the numbers that {run.folder.name} learned from: {CHANGED}")
     if model.data.task == "regression":
         return dataset.test
     labels = model.preprocessing.renumbered(dataset.test.y, dataset.preprocessing.classes or ())

@@ -535,7 +535,9 @@ class _Run:
 
     def _write_result(self, content: dict[str, Any], outputs: Tensor, posterior: Posterior) -> None:
         trainer = self.trainer
-        model = model_bytes(trainer.net, self.spec.graph(), self.dataset.preprocessing, trainer.noise)
+        least, most = self.dataset.train.x.aminmax()
+        preprocessing = attrs.evolve(self.dataset.preprocessing, extent=(float(least), float(most)))
+        model = model_bytes(trainer.net, self.spec.graph(), preprocessing, trainer.noise)
         self.folder.write_bytes(WEIGHTS, model)
         predictions = predictions_of(outputs, self.dataset.test, self.dataset.preprocessing)
         self.folder.write_bytes(PREDICTIONS, predictions.to_bytes())

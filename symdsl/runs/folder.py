@@ -71,6 +71,9 @@ _OWN = frozenset(
 )
 """Files without which a run, or several, cannot be read or continued."""
 
+CHANGED = "files may have changed, or another machine or version rounds them differently"
+"""What data of another fingerprint than that in `run.json` may come from."""
+
 PACKAGES = ("symdsl", "torch", "torchvision", "numpy", "networkx", "scikit-learn", "safetensors")
 
 ENDINGS: dict[Status, str] = {

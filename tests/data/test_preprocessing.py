@@ -134,3 +134,23 @@ def test_whoever_loads_is_told_of_every_step_and_how_far_it_is(tmp_path: Path) -
         ("standardize", 0, 0),
         ("standardize(what = targets)", 0, 0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "far"),
+    [(0, 1, False), (-1, 2, False), (0.4, 0.5, False), (0, 2.1, True), (-1.1, 0, True), (0, 0.01, True)],
+)
+def test_values_far_from_the_extent_of_the_training_images_are_doubted(low: float, high: float, far: bool) -> None:
+    x = torch.tensor([low, high]).reshape(1, 1, 1, 2)
+    found = Preprocessing(extent=(0.0, 1.0)).doubt(x)
+    told = f"the values of these inputs are from {low} to {high}, where those of the training images are from 0 to 1"
+    assert found == (told if far else None)
+    assert Preprocessing().doubt(x) is None
+    assert Preprocessing(extent=(0.0, 1.0)).doubt(x[:0]) is None
+
+
+def test_an_extent_is_kept_and_may_be_missing_in_older_records() -> None:
+    known = Preprocessing(extent=(-0.5, 2.25))
+    assert Preprocessing.read(json.loads(json.dumps(known.record()))) == known
+    older = {name: value for name, value in known.record().items() if name != "extent"}
+    assert Preprocessing.read(older) == Preprocessing()

@@ -234,6 +234,16 @@ def test_of_runs_with_other_data_none_is_called_best(searched: Path, again: Path
     assert section(comparison([first, second]), "Metrics").words.startswith("The best of each column is bold.")
 
 
+def test_runs_of_one_seed_that_read_other_numbers_are_told(searched: Path, trained: Path) -> None:
+    first, second = scored(one(searched), 711, 0.9, 0.5), scored(one(trained), 711, 0.8, 0.25)
+    assert section(comparison([first, second]), "Metrics").words == "The best of each column is bold."
+    changed = attrs.evolve(second, info={**second.info, "dataset": "0" * 64})
+    told = "With the same seed, not all runs have read the same numbers: files may have changed, or another machine"
+    assert told in section(comparison([first, changed]), "Metrics").words
+    other_seed = attrs.evolve(changed, info={**changed.info, "seed": 5})
+    assert section(comparison([first, other_seed]), "Metrics").words == "The best of each column is bold."
+
+
 def test_runs_of_one_spec_are_told_apart_by_what_differs(searched: Path, again: Path) -> None:
     first, second = one(searched), one(again)
     longer = attrs.evolve(second, spec=second.spec.replace("epochs = 4", "epochs = 9"))

@@ -81,6 +81,23 @@ def test_an_audit_matches_classes_by_name_too(run, tmp_path):
             (tmp_path / part).rename(path / part / "ant")
 
 
+def test_data_that_have_changed_since_are_told(run):
+    told = []
+    runner.evaluate(run, device="cpu", tell=told.append)
+    assert told == []
+    changed = run.parent / "data" / "train" / "cat" / "0.png"
+    before = changed.read_bytes()
+    image(2, 77).save(changed)
+    try:
+        runner.evaluate(run, device="cpu", tell=told.append)
+        audit_spec_or_run(run, "p4", "cpu", told.append)
+        accuracy(run, run.parent / "data")
+    finally:
+        changed.write_bytes(before)
+    assert [line.partition(":")[0] for line in told] == ["note", "note"]
+    assert all("these are not the numbers that run learned from: files may have changed" in line for line in told)
+
+
 def test_renamed_folders_are_one_clear_line(run, tmp_path):
     path = folder(tmp_path / "other", called=("x_ant", "bee", "a_cat"))
     line = "^`a_cat`, `x_ant` of these data are not among the classes that the run has learned: `ant`, `bee`, `cat`$"
