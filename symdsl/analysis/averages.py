@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
 import attrs
@@ -75,7 +75,7 @@ def _movement(generator: str, value: float) -> str:
     return f"{what}{along} within a logarithm of {range_words(generator, value)}"
 
 
-def average(node: ast.Average, walker: Walker, visit: Callable[[Iterable[ast.Item], Walker], None]) -> None:
+def average(node: ast.Average, walker: Walker, visit: Callable[[Sequence[ast.Item], Walker], None]) -> None:
     """Process `average`: take the mean of what its body makes of transformed copies of the map.
 
     Args:

@@ -78,6 +78,8 @@ def placed(draft: CandidateDraft, layer: str, site: Site, title: Span, walker: W
     refusal = draft.kind.refusal(site, draft.arguments)
     if refusal is None:
         return attrs.evolve(draft, arguments=completed(draft.kind, draft.arguments, site))
+    if walker.is_told("lift" if refusal.lift else refusal.cause, title):
+        return None
     notes = walker.note(refusal.cause, _CAUSES[refusal.cause]) if refusal.cause else []
     help, fix = refusal.help, None
     if refusal.lift and "project" in walker.made:

@@ -137,7 +137,8 @@ def flatten(node: ast.Flatten, walker: Walker) -> None:
         return
     if shape.flat:
         message, notes = "the map is a vector already", walker.note("flatten", "flattened here")
-        walker.scope.collector.report("E204", node.span, message, help="drop this line", notes=notes)
+        if not walker.is_told("flatten", node.span):
+            walker.scope.collector.report("E204", node.span, message, help="drop this line", notes=notes)
         return
     if shape.group != TRIVIAL:
         message = f"`flatten` keeps the elements of `{shape.group}` apart: nothing after it is invariant to the group"
@@ -150,4 +151,5 @@ def flatten(node: ast.Flatten, walker: Walker) -> None:
 
 def _needs_image(what: str, span: Span, walker: Walker) -> None:
     message, notes = f"`{what}` needs an image, found a vector", walker.note("flatten", "flattened here")
-    walker.scope.collector.report("E204", span, message, help="move it before `flatten`", notes=notes)
+    if not walker.is_told("flatten", span):
+        walker.scope.collector.report("E204", span, message, help="move it before `flatten`", notes=notes)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 from symdsl.analysis.facts import Join, Shape
 from symdsl.analysis.walker import Walker
@@ -14,7 +14,7 @@ _OUTSIDE = {ast.Lift: "lift", ast.Project: "project", ast.Pool: "pool", ast.Flat
 """Items that change the map, by the word each begins with."""
 
 
-def residual(node: ast.Residual, walker: Walker, visit: Callable[[Iterable[ast.Item], Walker], None]) -> None:
+def residual(node: ast.Residual, walker: Walker, visit: Callable[[Sequence[ast.Item], Walker], None]) -> None:
     """Process `residual`: add the output of its body to the map.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import singledispatch
 
 import attrs
@@ -44,17 +44,22 @@ def walk_block(block: ast.Block, blocks: Blocks, scope: Scope) -> None:
     _visit(block.items, walker)
 
 
-def _visit(items: Iterable[ast.Item], walker: Walker) -> None:
+def _visit(items: Sequence[ast.Item], walker: Walker) -> None:
+    late: ast.Item | None = None
     for item in items:
         if walker.too_long(item.span):
             return
         begun = walker.started is not None or walker.open or isinstance(item, ast.Input | ast.Repeat | ast.Unread)
         if not begun and walker.complete:
-            walker.scope.collector.report(
-                "E211", item.span, "a network begins with `input`", help="write `input image(...)` first"
-            )
-            walker.started = ast.Input(ast.Call(ast.Word("image", item.span)), item.span)
-        if not stands_outside(item, walker):
+            late = next((one for one in items if isinstance(one, ast.Input)), None)
+            place, help = item.span, "write `input image(...)` first"
+            if late is not None:
+                place, help = late.span, f"move it before line {item.span.line}"
+                _item(late, walker)
+            else:
+                walker.started = ast.Input(ast.Call(ast.Word("image", item.span)), item.span)
+            walker.scope.collector.report("E211", place, "a network begins with `input`", help=help)
+        if item is not late and not stands_outside(item, walker):
             _item(item, walker)
 
 

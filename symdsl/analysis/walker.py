@@ -72,6 +72,7 @@ class Walker:
         layers: names of those begun, in order.
         names: where each was taken, by its path.
         used: how often each kind of item without a name of its own came.
+        told: where a `flatten` that is too early, or a `lift` that is missing, was reported first.
     """
 
     scope: Scope
@@ -94,6 +95,7 @@ class Walker:
     layers: dict[str, None] = attrs.field(factory=dict)
     names: dict[str, Span] = attrs.field(factory=dict)
     used: Counter[str] = attrs.field(factory=Counter)
+    told: dict[tuple[str, Span | None], Span] = attrs.field(factory=dict)
 
     def too_long(self, span: Span, more: int = 1) -> bool:
         """Count items, rounds and candidates; return true, and report once, when there are too many."""
@@ -114,6 +116,12 @@ class Walker:
     def note(self, what: str, words: str) -> list[tuple[Span, str]]:
         """Return notes for a diagnostic that name the item that made the map what it is."""
         return [(self.made[what], words)] if what in self.made else []
+
+    def is_told(self, what: str | None, where: Span) -> bool:
+        """Return whether an earlier place than this was told of the same too early `flatten`, or missing `lift`."""
+        if what not in ("flatten", "lift") or (what == "lift" and what in self.made):
+            return False
+        return self.told.setdefault((what, self.made.get(what)), where) != where
 
     def lifting(self, item: Span) -> tuple[Span, str, int]:
         """Return what a `lift` can follow, before an item of this place, where that is in words, and its indent."""

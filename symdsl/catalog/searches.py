@@ -74,6 +74,7 @@ _ADAM = Signature(
         ("scales", "leave it out: nothing took its place"),
     ),
 )
+OPTIMIZERS = (_ADAM,)
 _MACKAY = Signature(
     "mackay",
     (_DAMPING,),
@@ -121,7 +122,7 @@ SEARCH = Signature(
             f"{LEAST_STEPS} steps at least; {BOUND_EVERY} for `elbo`",
         ),
         Parameter("examples", Whole(1, _LARGEST), EXAMPLES, "training examples that an evidence step looks at"),
-        Parameter("optimizer", Variant((_ADAM,)), "adam", "how the weights are trained"),
+        Parameter("optimizer", Variant(OPTIMIZERS), "adam", "how the weights are trained"),
         Parameter(
             "prior_optimizer",
             Variant(

@@ -172,6 +172,8 @@ def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
     if trouble.on_one_line and token.type in KEYWORDS and "NAME" in trouble.accepted:
         help = f"`{token}` is a word of the language: choose another name"
         yield Repair((_instead(token, "NAME", str(token)),), 1, help)
+    if token.type == "THEN" and "ARROW" in trouble.accepted and trouble.following in ACTIVATIONS:
+        yield _insertion(trouble, ["ARROW", "MISSING"], "")
     others = (*likely(token), "MISSING") if token.type == "UNREADABLE" else _CONFUSED.get(token.type, ())
     for kind in others:
         if kind in trouble.accepted:

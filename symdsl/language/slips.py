@@ -16,20 +16,24 @@ _PATH, _FILE = re.compile(r"(~|\.\.?)?/\S*|~"), re.compile(r"[A-Za-z][\w/-]*(\.\
 _MOST_JOINED = 64
 _GROUPED = re.compile(r"\d+(_\d+)+")
 _DEFINING = {"LET", "NETWORK", "BLOCK", "PROFILE"}
+_TIMES = re.compile(r"(\d+)x(\d+)")
+_STATEMENTS = {"LET", "IMPORT", "DATA", "BLOCK", "NETWORK", "PRIOR", "SEARCH", "PROFILE"}
+_DEPTH = {"LPAR": 1, "LSQB": 1, "LBRACE": 1, "RPAR": -1, "RSQB": -1, "RBRACE": -1}
 
 
 def without_slips(tokens: Sequence[Token], source: str, collector: Collector) -> list[Token]:
     """Return the tokens of a text that cannot be parsed, without the slips that are found.
 
-    These are paths without quotes, numbers with digits in groups, products without `*`, names with hyphens, and braces
-    that are not closed where their indentation ends.
+    These are paths without quotes, numbers with digits in groups, products without `*`, sizes such as `3x3`, names with
+    hyphens, braces that are not closed where their indentation ends, and statements inside a network.
 
     Args:
         tokens: of the text.
         source: its name in spans.
         collector: receives an error for each slip.
     """
-    return _with_braces(list(_with_words(tokens, source, collector)), source, collector)
+    closed = _with_braces(list(_with_words(tokens, source, collector)), source, collector)
+    return _with_statements_outside(closed, source, collector)
 
 
 def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
@@ -46,6 +50,13 @@ def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> I
             yield _reported(word, "TEXT", f'"{text}"', "a path is a text in quotes", source, collector)
         elif before in _BEFORE_VALUE and _GROUPED.fullmatch(text):
             yield _reported(word, "NUMBER", text.replace("_", ""), "digits are not grouped", source, collector)
+        elif before in _BEFORE_VALUE and (sides := _TIMES.fullmatch(text)):
+            kept = ", ".join(sides.groups()) if _caller(tokens, index) == "image" else sides[1]
+            token = _reported(word, "NUMBER", kept, "sizes are not written with `x`", source, collector)
+            first, *others = kept.split(", ")
+            yield Token.new_borrow_pos("NUMBER", first, token)
+            for other in others:
+                yield from (Token.new_borrow_pos("COMMA", ",", token), Token.new_borrow_pos("NUMBER", other, token))
         elif before in _BEFORE_VALUE and [one.type for one in word[:2]] == ["NUMBER", "NAME"]:
             message = f"expected `*` between `{word[0]}` and `{shortened(word[1])}`"
             fix = Fix("insert `*`", behind(word[0], source), "*")
@@ -77,6 +88,16 @@ def _word(tokens: Sequence[Token], start: int) -> list[Token]:
             break
         word.append(token)
     return word
+
+
+def _caller(tokens: Sequence[Token], index: int) -> str:
+    """Return the word before the bracket that a token stands in."""
+    depth = 0
+    for place in range(index - 1, 0, -1):
+        depth += _DEPTH.get(tokens[place].type, 0)
+        if depth > 0:
+            return str(tokens[place - 1])
+    return ""
 
 
 def _is_hyphened(word: Sequence[Token]) -> bool:
@@ -126,3 +147,41 @@ def _with_braces(tokens: list[Token], source: str, collector: Collector) -> list
         message = f"expected `}}` before this line, found `{shortened(token)}`"
         collector.report("E104", token_span(token, source), message, notes=notes, fix=fix)
     return closed
+
+
+def _with_statements_outside(tokens: Sequence[Token], source: str, collector: Collector) -> list[Token]:
+    """Return the tokens with the statements that stand inside a network, or block, before it."""
+    found: list[Token] = []
+    depth, begun, index = 0, 0, 0
+    while index < len(tokens):
+        token = tokens[index]
+        fresh = index > 0 and tokens[index - 1].line != token.line
+        if depth <= 0 and token.type in _STATEMENTS:
+            begun = len(found)
+        opener = found[begun] if begun < len(found) else token
+        indented = fresh and (token.column or 0) > (opener.column or 0)
+        if depth > 0 and indented and token.type in _STATEMENTS and opener.type in ("NETWORK", "BLOCK"):
+            end = _statement_end(tokens, index)
+            help = f"move it before `{opener} {found[begun + 1]}`"
+            message = f"`{token}` stands outside of networks and blocks"
+            collector.report("E104", token_span(token, source), message, help=help)
+            found[begun:begun] = tokens[index:end]
+            begun += end - index
+            index = end
+            continue
+        depth += {"LBRACE": 1, "RBRACE": -1}.get(token.type, 0)
+        found.append(token)
+        index += 1
+    return found
+
+
+def _statement_end(tokens: Sequence[Token], start: int) -> int:
+    """Return the index behind a statement: of a token on a new line, outside the brackets opened since, but `|>`."""
+    depth = 0
+    for index in range(start, len(tokens)):
+        token = tokens[index]
+        goes_on = index == start or token.type == "THEN" or tokens[index - 1].line == token.line
+        if not depth and (token.type == "RBRACE" or not goes_on):
+            return index
+        depth += _DEPTH.get(token.type, 0)
+    return len(tokens)
