@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from symdsl.data import Examples
+from symdsl.data.records import as_tensor
 from symdsl.data.transforms import rotated
 from symdsl.diagnostics import RunError
 from symdsl.groups import ORBITS, is_orbit, misfit, rotations_of
@@ -159,18 +160,20 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     Raises:
         TypeError: if the data are neither.
         ValueError: if there is no such group, it does not fit the images, these are not `[n, C, h, w]`, there is not a
-            label for each of them, or a label is not a class of the module's.
+            label for each of them, a label is not a class of the module's, or images or outputs are not finite.
         RunError: if the targets are not classes.
     """
     if not isinstance(data, Examples) and not (isinstance(data, tuple) and len(data) == 2):
         raise TypeError(f"`data` (a {type(data).__name__}) must be examples, such as `dataset.test`, or a pair (x, y)")
-    x, y = (data.x, data.y) if isinstance(data, Examples) else map(torch.as_tensor, data)
+    x, y = (data.x, data.y) if isinstance(data, Examples) else map(as_tensor, data)
     if y.is_floating_point() or y.ndim != 1:
         raise RunError("an audit needs class labels: it compares class probabilities")
     if len(x) != len(y) or not len(x):
         raise ValueError(f"`data` has {len(x)} images and {len(y)} labels, expected one label for each of some images")
     if x.ndim != 4:
         raise ValueError(f"`data` has images of shape {list(x.shape)}, expected [n, C, h, w]")
+    if not bool(x.isfinite().all()):
+        raise ValueError("`data` has images with numbers that are not finite")
     elements = elements_of(group, x.shape[2], x.shape[3])
     with evaluation_mode(module):
         like = next(module.parameters(), x)
@@ -179,6 +182,8 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
         wrong = y[(y < 0) | (y >= logits.shape[2])]
         if len(wrong):
             raise ValueError(f"`data` holds the label {wrong[0]}, expected 0 to {logits.shape[2] - 1}")
+        if not bool(logits.isfinite().all()):
+            raise ValueError("the module's outputs are not finite")
         likelihoods = logits.log_softmax(2)
         right = (logits.argmax(2) == y).double().mean(1)
         nll = -likelihoods.gather(2, y.expand(len(elements), -1)[..., None]).mean((1, 2))

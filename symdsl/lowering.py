@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import attrs
@@ -16,6 +15,7 @@ from torch import nn as torch_nn
 from symdsl import nn
 from symdsl.analysis import facts
 from symdsl.analysis.joins import joins
+from symdsl.diagnostics import RunError
 from symdsl.evidence.weight_use import demand_weight_uses
 from symdsl.graph.build import chain
 from symdsl.kinds import KINDS, Site
@@ -95,9 +95,9 @@ def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network
 
     Raises:
         RunError: if the kind of an installed package cannot be imported, or does not describe the use of a parameter.
-        TypeError: `spec` is the path of one.
+        TypeError: `spec` is something else, such as the path of one.
     """
-    if isinstance(spec, str | Path):
+    if not hasattr(spec, "graph"):
         raise TypeError(f"`spec` (={str(spec)!r}) must be a Spec: `symdsl.load(path)` reads one from a file")
     graph = spec if isinstance(spec, nx.DiGraph) else spec.graph()
     if seed is None:
@@ -161,9 +161,37 @@ def _relaxed(layer: facts.Layer, initial: Initial, generator: torch.Generator) -
 
 def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generator: torch.Generator) -> nn.Path:
     kind = KINDS[candidate.kind]
-    path: nn.Path = kind.imported(kind.module)(layer, candidate, scale, generator)
+    build, place = kind.imported(kind.module), f"{layer.name}.{candidate.name}"
+    path: nn.Path
+    if candidate.kind in KINDS.built_in:
+        path = build(layer, candidate, scale, generator)
+    else:
+        path = _brought(build, kind.module, place, layer, candidate, scale, generator)
     path.weight_use = kind.imported(kind.weight_use)
-    demand_weight_uses(path, f"{layer.name}.{candidate.name}")
+    demand_weight_uses(path, place)
+    return path
+
+
+def _brought(
+    build: Callable[..., object],
+    module: str,
+    place: str,
+    layer: facts.Layer,
+    candidate: facts.Candidate,
+    scale: float,
+    generator: torch.Generator,
+) -> nn.Path:
+    """Return the path that a package builds, which has the tensors that its record declares."""
+    try:
+        path = build(layer, candidate, scale, generator)
+    except Exception as error:
+        raise RunError(f"`{module}` cannot build `{place}`: {type(error).__name__}: {error}") from error
+    if not isinstance(path, nn.Path):
+        raise RunError(f"`{module}` must build `{place}` as a `symdsl.nn.Path`, found `{type(path).__name__}`")
+    declared = [(tensor.name, tensor.shape) for tensor in candidate.tensors]
+    built = [(name, tuple(tensor.shape)) for name, tensor in path.named_parameters() if tensor.requires_grad]
+    if sorted(built) != sorted(declared):
+        raise RunError(f"`{place}` has the tensors {dict(built)}, but its kind declares {declared}")
     return path
 
 

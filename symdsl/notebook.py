@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from keyword import iskeyword
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,6 +62,6 @@ def _options(line: str) -> tuple[str | None, dict[str, str]]:
     pairs = (word.partition("=") for word in words if "=" in word)
     overrides = {key.strip(): value.strip() for key, _, value in pairs}
     names = [word for word in words if "=" not in word]
-    if len(names) > 1 or not all(name.isidentifier() for name in names):
+    if len(names) > 1 or not all(name.isidentifier() and not iskeyword(name) for name in names):
         raise UsageError(usage)
     return (names[0] if names else None), overrides

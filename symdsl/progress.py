@@ -6,6 +6,7 @@ A display is a bar on a terminal, one plain line per epoch elsewhere, and nothin
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import sys
 import time
@@ -62,10 +63,12 @@ class Callbacks(Callback):
         """Hand on to `callbacks`.
 
         Raises:
-            TypeError: one of them has none of the methods of `Callback`.
+            TypeError: one of them has none of the methods of `Callback`, or is a class, or they are no list.
         """
+        if not isinstance(callbacks, Sequence):
+            raise TypeError(f"`callbacks` (={callbacks!r}) must be a list")
         for number, one in enumerate(callbacks):
-            if not any(callable(getattr(one, event, None)) for event in _EVENTS):
+            if isinstance(one, type) or not any(callable(getattr(one, event, None)) for event in _EVENTS):
                 raise TypeError(f"`callbacks[{number}]` (={one!r}) must have at least one of {', '.join(_EVENTS)}")
         self._callbacks = tuple(callbacks)
         self._started = False
@@ -109,7 +112,7 @@ class Callbacks(Callback):
         for one in self._callbacks:
             heard = getattr(one, event, None)
             if heard is not None:
-                heard(*content)
+                heard(*(copy.deepcopy(one) if isinstance(one, dict) else one for one in content))
 
 
 class Silent(Callback):

@@ -105,7 +105,7 @@ def parse(
     text: str,
     overrides: Mapping[str, object] | None = None,
     source: str = "<text>",
-    path: Path | None = None,
+    path: str | Path | None = None,
     name: str = "",
 ) -> Spec:
     """Check a spec given as text.
@@ -119,9 +119,12 @@ def parse(
 
     Raises:
         SpecError: if the spec has errors; its `diagnostics` lists all of them.
+        TypeError: `text` is no text.
     """
+    if not isinstance(text, str):
+        raise TypeError(f"`text` (a {type(text).__name__}) must be a spec as a text: `symdsl.load(path)` reads a file")
     collector = Collector()
-    return _checked(inline(text, source, path, collector), name, overrides, collector)
+    return _checked(inline(text, source, None if path is None else Path(path), collector), name, overrides, collector)
 
 
 def _checked(
@@ -139,6 +142,8 @@ def _checked(
 
 
 def _given(overrides: Mapping[str, object] | None) -> list[Override]:
+    if not isinstance(overrides, Mapping | None):
+        raise TypeError(f'`overrides` (={overrides!r}) must be values by key, such as {{"search.epochs": 5}}')
     return [Override.of(key, value, number) for number, (key, value) in enumerate((overrides or {}).items(), start=1)]
 
 

@@ -296,3 +296,22 @@ def test_a_group_that_there_is_not_is_a_wrong_command_line(tmp_path, group) -> N
 
 def test_a_line_is_moved_along_itself() -> None:
     assert [one.name for one in elements_of("translations", 1, 64)] == ["(0, 0)", "(0, 16)", "(0, 32)", "(0, 48)"]
+
+
+def test_images_and_outputs_that_are_not_finite_are_refused() -> None:
+    flat = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).double()
+    x, y = examples().x, examples().y
+    with pytest.raises(ValueError, match="`data` has images with numbers that are not finite"):
+        symdsl.audit(flat, (torch.full_like(x, float("nan")), y))
+    with torch.no_grad():
+        flat[1].weight.fill_(float("inf"))
+    with pytest.raises(ValueError, match="the module's outputs are not finite"):
+        symdsl.audit(flat, (x, y))
+
+
+def test_arrays_of_any_layout_are_audited() -> None:
+    flat = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).double()
+    x, y = examples().x.numpy(), examples().y.numpy()
+    expected = symdsl.audit(flat, (examples().x, examples().y))
+    assert symdsl.audit(flat, (x[::-1].copy()[::-1], y)) == expected
+    assert symdsl.audit(flat, (x.astype(">f8"), y)) == expected

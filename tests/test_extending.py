@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -14,11 +16,13 @@ import torch
 
 import symdsl
 from oracles.comparison import assert_same
+from symdsl.catalog.shapes import FactorSize
 from symdsl.catalog.signatures import Parameter, Quoted, Real, Signature, Switch, Whole
 from symdsl.diagnostics import RunError
+from symdsl.editor.reading import Reading
 from symdsl.evidence import CURVATURES, Categorical, Exact, estimate
 from symdsl.graph.build import layers
-from symdsl.kinds import CONV, KINDS, K, table
+from symdsl.kinds import CONV, KINDS, Arguments, K, Kind, Refusal, Site, Tensor, table
 from symdsl.kinds.dense.module import FullyConnected
 from symdsl.kinds.dense.weight_use import fully_connected
 from symdsl.nn import Network, RelaxedLayer
@@ -152,6 +156,98 @@ def test_a_broken_package_is_named(value: str, monkeypatch: pytest.MonkeyPatch) 
         KINDS["MINE"]
     assert "MINE" in list(KINDS)
     table._loaded.cache_clear()
+
+
+class Offer:
+    """The entry point of a kind that is made here."""
+
+    name, value, dist = "MINE", "mine:MINE", None
+
+    def __init__(self, **changes: Any) -> None:
+        self.kind = attrs.evolve(CONV, signature=attrs.evolve(CONV.signature, name="MINE"), **changes)
+
+    def load(self) -> Kind:
+        return self.kind
+
+
+MINE = """
+data digits
+
+network n {
+  input image(1, 8, 8)
+  layer l1: MINE(3) + CONV(3) -> 2 |> relu
+  flatten
+  layer h: FC -> classes
+}
+"""
+
+
+def failing(site: Site, arguments: Arguments) -> Any:
+    raise ZeroDivisionError("boom")
+
+
+@pytest.fixture
+def offered(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., None]]:
+    """Offers the kind `MINE`: CONV with changes."""
+    table._loaded.cache_clear()
+    yield lambda **changes: monkeypatch.setattr(table, "_offers", lambda: {"MINE": Offer(**changes)})
+    table._loaded.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("part", "function", "reason"),
+    [
+        ("refusal", failing, "`refusal` fails with ZeroDivisionError: boom"),
+        ("refusal", lambda *_: "no", "`refusal` must return `None`, or a `Refusal` .*, found 'no'"),
+        ("refusal", lambda *_: Refusal("X1", "is odd", "", ""), "whose code is that of an error, such as E202"),
+        ("tensors", failing, "`tensors` fails with ZeroDivisionError: boom"),
+        ("tensors", lambda *_: None, "`tensors` must return a tuple of `Tensor`s, found None"),
+        ("preserves", lambda *_: "translations", "`preserves` must return a tuple of texts, found 'translations'"),
+        ("multiply_adds", lambda *_: 1.5, "`multiply_adds` must return a whole number, found 1.5"),
+    ],
+)
+def test_an_answer_that_is_wrong_names_the_kind(
+    offered: Callable[..., None], part: str, function: Any, reason: str
+) -> None:
+    offered(**{part: function})
+    with pytest.raises(RunError, match=f"^the kind `MINE` of the package `mine:MINE` cannot be used: .*{reason}"):
+        symdsl.parse(MINE)
+    (found,) = Reading(MINE).diagnostics
+    assert found.message.startswith("the kind `MINE` of the package")
+    assert (found.span.line, found.span.column) == (6, 13)
+    assert Reading(MINE).layers == []
+
+
+def test_tensors_may_come_as_a_list(offered: Callable[..., None]) -> None:
+    offered(tensors=lambda site, arguments: list(CONV.tensors(site, arguments)))
+    assert list(symdsl.compile(symdsl.parse(MINE)).layer("l1").paths) == ["MINE", "CONV"]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"tensors": lambda *_: (Tensor("w", (7, 7), FactorSize(1, 1), FactorSize(1, 1)),)}, r"declares .*\(7, 7\)"),
+        ({"tensors": lambda *_: (Tensor("v", (2, 1, 3, 3), FactorSize(1, 1), FactorSize(1, 1)),)}, r"declares \[\('v'"),
+        ({"tensors": lambda site, given: CONV.tensors(site, given) * 2}, "but its kind declares"),
+        ({"tensors": lambda *_: ()}, r"declares \[\]"),
+        ({"module": "math:fsum"}, "`math:fsum` cannot build `l1.MINE`: TypeError"),
+        ({"module": "builtins:print"}, "must build `l1.MINE` as a `symdsl.nn.Path`, found `NoneType`"),
+    ],
+)
+def test_a_module_that_is_not_what_the_record_says_is_refused(
+    offered: Callable[..., None], change: dict[str, Any], reason: str
+) -> None:
+    offered(**change)
+    spec = symdsl.parse(MINE)
+    with pytest.raises(RunError, match=reason):
+        symdsl.compile(spec)
+
+
+def test_a_module_with_a_mistake_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mistaken.py").write_text("def build(:\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(RunError, match=r"`mistaken:build` of the kind `CONV` cannot be imported: SyntaxError"):
+        CONV.imported("mistaken:build")
 
 
 def test_a_kind_whose_name_no_spec_can_write_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

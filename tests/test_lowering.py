@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -13,10 +14,11 @@ from torch.func import functional_call, grad, vmap
 
 from oracles.comparison import assert_same, noise
 from oracles.records import Chain, candidate, sparse
+from shipped import ROOT
 from symdsl import lowering
 from symdsl.analysis.facts import Candidate, ParameterTensor
 from symdsl.kinds import KINDS
-from symdsl.spec import Spec, parse
+from symdsl.spec import Spec, load, parse
 
 PAGES = Path(__file__).parent.parent / "docs" / "kinds"
 SPEC = """
@@ -98,9 +100,50 @@ def test_a_network_can_be_mapped_over_examples(layers: str) -> None:
             assert_same(found[key][number], expected)
 
 
+MINE = """data digits
+network n {
+  input image(1, 8, 8)
+  layer l1: CONV(3) -> width |> relu
+  flatten
+  layer h: FC -> classes
+}
+"""
+
+
 def test_a_path_is_no_spec() -> None:
     with pytest.raises(TypeError, match=r"`spec` \(='mine.sym'\) must be a Spec: `symdsl.load\(path\)` reads one"):
         lowering.compile("mine.sym")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("wrong", [None, b"data digits", Path("mine.sym")])
+def test_only_a_text_is_parsed(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"`text` \(a \w+\) must be a spec as a text: `symdsl.load\(path\)` reads"):
+        parse(wrong)
+
+
+@pytest.mark.parametrize("wrong", ["width=8", [("width", 8)]])
+def test_overrides_are_values_by_key(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=r"`overrides` \(=.*\) must be values by key, such as"):
+        parse("data digits", wrong)
+
+
+def test_a_text_imports_from_the_folder_of_its_path(tmp_path: Path) -> None:
+    (tmp_path / "other.sym").write_text("let width = 3\n")
+    text = 'import "other.sym"\n' + MINE
+    assert parse(text, path=str(tmp_path / "mine.sym")).facts.network.nodes[1].out_shape.channels == 3
+
+
+@pytest.mark.parametrize("wrong", [None, 3])
+def test_only_a_spec_is_compiled(wrong: Any) -> None:
+    with pytest.raises(TypeError, match=rf"`spec` \(='{wrong}'\) must be a Spec"):
+        lowering.compile(wrong)
+
+
+@pytest.mark.parametrize("name", ["digits_lifted", "digits_sparse", "starter"])
+def test_no_examples_have_no_outputs(name: str) -> None:
+    net = lowering.compile(load(ROOT / "specs" / f"{name}.sym"))
+    assert net.reads is not None
+    assert net(torch.zeros(0, *net.reads)).shape == (0, 10)
 
 
 def test_a_graph_lowers_to_the_network_of_its_spec() -> None:

@@ -100,7 +100,7 @@ def test_a_cell_can_import_from_the_working_folder(shell: InteractiveShell, name
     assert shell.user_ns["small"].facts.network.nodes[1].out_shape.channels == 5
 
 
-@pytest.mark.parametrize("line", ["a b", "1st", 's data.root="abc'])
+@pytest.mark.parametrize("line", ["a b", "1st", "class", 's data.root="abc'])
 def test_a_line_that_means_nothing_says_what_to_write(
     shell: InteractiveShell, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -208,6 +209,28 @@ def test_a_callback_hears_what_it_has_a_method_for() -> None:
 def test_an_object_without_the_methods_is_no_callback() -> None:
     with pytest.raises(TypeError, match=r"`callbacks\[1\]` \(=3\) must have at least one of on_loading, on_start"):
         Callbacks([Hearing(), 3])
+
+
+def test_a_list_of_objects_is_wanted() -> None:
+    with pytest.raises(TypeError, match=r"`callbacks` \(=.*Silent object.*\) must be a list"):
+        Callbacks(Silent())  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"`callbacks\[0\]` \(=<class .*Silent'>\) must have at least one of"):
+        Callbacks([Silent])
+
+
+def test_what_one_callback_changes_no_other_hears() -> None:
+    class Changing(Silent):
+        def on_finish(self, result: Any) -> None:
+            result["layers"].clear()
+            result.clear()
+
+    class Keeping(Silent):
+        def on_finish(self, result: Any) -> None:
+            self.heard = result
+
+    keeping, result = Keeping(), {"epochs": 2, "layers": ["l1"]}
+    Callbacks([Changing(), keeping]).on_finish(result)
+    assert keeping.heard == result == {"epochs": 2, "layers": ["l1"]}
 
 
 def raising(callbacks: Callbacks, error: BaseException) -> None:

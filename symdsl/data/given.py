@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader
+from torch.utils.data import DataLoader, default_collate
 from torch.utils.data import Dataset as TorchDataset
 
 from symdsl.data.records import Dataset, Examples, as_tensor
@@ -59,8 +59,9 @@ def from_datasets(train: TorchDataset[Any], test: TorchDataset[Any]) -> Dataset:
 def _collected(dataset: TorchDataset[Any], name: str) -> tuple[Tensor, Tensor]:
     if not isinstance(dataset, Sized) or len(dataset) == 0:
         raise ValueError(f"`{name}` must be a dataset with a length of at least 1")
+    found = list(DataLoader(dataset, batch_size=_BATCH, collate_fn=list))
     try:
-        batches = list(DataLoader(dataset, batch_size=_BATCH))
+        batches = [default_collate(some) for some in found]
     except TypeError as error:
         raise TypeError(f"`{name}` must hold pairs of an image, a tensor, and a target: {error}") from error
     except RuntimeError as error:

@@ -34,20 +34,24 @@ class Inspection:
     picture: bytes
 
 
-def inspect(spec: Spec, seed: int | None = None, examples: int = 8) -> Inspection:
+def inspect(spec: Spec, seed: int | None = None, examples: int = 8, given: Dataset | None = None) -> Inspection:
     """Load the data of a spec, and summarise them after every step.
 
     Args:
         spec: the spec.
         seed: for all random draws; by default the spec's.
-        examples: training examples of each class in the picture.
+        examples: training examples of each class in the picture, at least 1.
+        given: the data of a spec that has `data given(...)`, before its transforms.
 
     Raises:
+        ValueError: if `examples` is below 1, or data are given, but the spec names another source.
         RunError: if the data cannot be read, or are not what the spec says.
     """
+    if examples < 1:
+        raise ValueError(f"`examples` (={examples}) must be at least 1")
     data, seed = spec.facts.data, spec.facts.search.seed if seed is None else seed
     steps = []
-    for step, dataset in stages(data, seed):
+    for step, dataset in stages(data, seed, given=given):
         steps.append({"step": written(step), **_part("train", dataset.train), **_part("test", dataset.test)})
     outline = trail(data)[-1]
     mapped = dataset.room.reason or None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from functools import cached_property
 from pathlib import Path
@@ -13,7 +14,7 @@ from symdsl.analysis.analyse import Findings, explore
 from symdsl.analysis.facts import Layer, Node
 from symdsl.analysis.overrides import keys_of
 from symdsl.catalog.signatures import Parameter
-from symdsl.diagnostics import Collector, Diagnostic, Span
+from symdsl.diagnostics import Collector, Diagnostic, Place, RunError, Span
 from symdsl.editor.cursor import Cursor, cursor_at
 from symdsl.editor.outline import Entry, Outline
 from symdsl.editor.places import Places
@@ -76,8 +77,14 @@ class Reading:
 
     @cached_property
     def diagnostics(self) -> tuple[Diagnostic, ...]:
-        """The diagnostics that `symdsl check` would report."""
-        return check_text(self.text, self.source, self.path, self.unsaved)
+        """The diagnostics that `symdsl check` would report, and its error where a kind of a package cannot be used."""
+        try:
+            return check_text(self.text, self.source, self.path, self.unsaved)
+        except RunError as error:
+            named = (one for one in self.tokens if f"`{one}`" in str(error))
+            token = next(named, self.tokens[0])
+            span = self.places.span(self.source, token.start_pos or 0, token.end_pos or 0)
+            return (Diagnostic("E302", str(error), Place(span, "")),)
 
     @cached_property
     def program(self) -> ast.Program | None:
@@ -92,12 +99,16 @@ class Reading:
     @cached_property
     def findings(self) -> Findings | None:
         """The facts about the spec, as far as they can be determined."""
-        return None if self.program is None else explore(self.program)
+        with contextlib.suppress(RunError):
+            return None if self.program is None else explore(self.program)
+        return None
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:
         """The items of its network whose shapes are known."""
-        return () if self.findings is None else self.findings.nodes()
+        with contextlib.suppress(RunError):
+            return () if self.findings is None else self.findings.nodes()
+        return ()
 
     @property
     def layers(self) -> list[Layer]:

@@ -15,7 +15,7 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 
 from symdsl import __version__
-from symdsl.diagnostics import Diagnostic, Span, SpecError
+from symdsl.diagnostics import Collector, Diagnostic, Span, SpecError
 from symdsl.editor.completion import complete
 from symdsl.editor.contents import Heading, contents
 from symdsl.editor.definition import define
@@ -23,6 +23,7 @@ from symdsl.editor.hover import hover
 from symdsl.editor.places import Places
 from symdsl.editor.reading import Reading
 from symdsl.language.formatter import format_text
+from symdsl.language.imports import read_text
 from symdsl.progress import discard_unwritable
 
 PAUSE = 0.15
@@ -104,8 +105,11 @@ class SymServer(LanguageServer):
         """Read the open texts anew that import one which has changed, and send their diagnostics."""
         path = _path_of(changed)
         for uri in list(self.workspace.text_documents):
-            if path is not None and uri != changed and self.reading(uri).import_of(path):
-                self.forget(uri)
+            if path is None or uri == changed:
+                continue
+            before = self.reading(uri).import_of(path)  # of a file that is on no disk, while the editor holds it
+            self.forget(uri)
+            if before or self.reading(uri).import_of(path):
                 self.publish(uri)
 
     def publish(self, uri: str) -> None:
@@ -156,8 +160,13 @@ class SymServer(LanguageServer):
 
 def _path_of(uri: str) -> Path | None:
     """The file that a text is, or will be."""
-    path = to_fs_path(uri) if uri.startswith("file:") else None
-    return None if path is None else Path(path)
+    name = to_fs_path(uri) if uri.startswith("file:") else None
+    if name is None:
+        return None
+    with contextlib.suppress(ValueError, OSError, RuntimeError):  # a null character, or a link to itself
+        Path(name).resolve()
+        return Path(name)
+    return None
 
 
 def _import_of(place: Span, reading: Reading) -> Span:
@@ -201,7 +210,12 @@ class _Output:
 
 
 def _opened(ls: SymServer, params: lsp.DidOpenTextDocumentParams) -> None:
-    ls.publish(params.text_document.uri)
+    """Show diagnostics, also of those that import the text where it is another than on the disk."""
+    uri = params.text_document.uri
+    ls.publish(uri)
+    path = _path_of(uri)
+    if path is not None and read_text(path, str(path), Collector()) != params.text_document.text:
+        ls.publish_importers(uri)
 
 
 async def _changed(ls: SymServer, params: lsp.DidChangeTextDocumentParams) -> None:

@@ -14,6 +14,7 @@ from torch.nn import functional
 from symdsl.analysis.facts import Candidate, Layer
 from symdsl.diagnostics import RunError
 from symdsl.export import plain
+from symdsl.kinds import KINDS
 from symdsl.kinds.dense.module import FactoredFullyConnected
 from symdsl.kinds.features.module import RandomFeatures
 from symdsl.kinds.sparse.module import SparseFullyConnected
@@ -103,6 +104,9 @@ def _copies(net: Network, stage: Average) -> plain.Copies:
 @torch.no_grad()
 def _layer(layer: RelaxedLayer, record: Layer) -> plain.Sum:
     candidates = {one.name: one for one in record.candidates}
+    for name, path in layer.active():
+        if KINDS[candidates[name].kind].fixed is not None and not isinstance(path, RandomFeatures):
+            raise RunError(f"`{record.name}.{name}` cannot be exported: of kinds with fixed weights only `RFF` can")
     terms: list[nn.Module] = []
     sampled = [_filters(path, candidates[name], record) for name, path in layer.active() if path.samples]
     if sampled:

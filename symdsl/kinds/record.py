@@ -54,7 +54,7 @@ class Refusal:
     """A reason why a kind cannot be used at a site.
 
     Attributes:
-        code: of the diagnostic.
+        code: of the diagnostic, an error, such as `E202`.
         message: what follows the kind's name in the diagnostic; `{layer}` stands for the layer.
         label: the text below the kind.
         help: what to do; `{place}` stands for where a map can be lifted.
@@ -115,5 +115,7 @@ class Kind:
         module, _, function = reference.partition(":")
         try:
             return getattr(importlib.import_module(module), function)
-        except (ImportError, AttributeError) as error:
-            raise RunError(f"`{reference}` of the kind `{self.name}` cannot be imported: {error}") from error
+        except Exception as error:
+            kept = isinstance(error, ImportError | AttributeError)
+            reason = f"{error}" if kept else f"{type(error).__name__}: {error}"
+            raise RunError(f"`{reference}` of the kind `{self.name}` cannot be imported: {reason}") from error

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any
 
-from symdsl.diagnostics import RunError
-from symdsl.kinds.record import Kind
+import attrs
+
+from symdsl.diagnostics import RunError, shortened
+from symdsl.kinds.record import Kind, Refusal, Tensor
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 ENTRY_POINT = "symdsl.kinds"
 """The entry point group under which a package offers its kinds, each by its name."""
 
+_ERROR = re.compile(r"E\d{3}")
 _WRITABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[FS]-[A-Z]{2,}")
 
 
@@ -69,7 +72,44 @@ def _loaded(name: str) -> Kind:
     for part in ("module", "weight_use"):
         if ":" not in (reference := getattr(kind, part)):
             raise _unusable(entry, f'`{part}` (="{reference}") must be "package.module:function"')
-    return kind
+    answers: dict[str, Any] = {
+        part: _checked(entry, part, getattr(kind, part)) for part in _ANSWERS if getattr(kind, part) is not None
+    }
+    return attrs.evolve(kind, **answers)
+
+
+def _all(of: type, found: Any) -> bool:
+    return isinstance(found, tuple | list) and all(isinstance(one, of) for one in found)
+
+
+_ANSWERS: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
+    "tensors": ("a tuple of `Tensor`s", lambda found: _all(Tensor, found)),
+    "preserves": ("a tuple of texts", lambda found: _all(str, found)),
+    "multiply_adds": ("a whole number", lambda found: isinstance(found, int) and not isinstance(found, bool)),
+    "refusal": (
+        "`None`, or a `Refusal` whose code is that of an error, such as E202",
+        lambda found: found is None or (isinstance(found, Refusal) and _ERROR.fullmatch(found.code) is not None),
+    ),
+    "fixed": ("a number", lambda found: isinstance(found, int | float)),
+}
+"""What the functions of a record answer: in words, and a test."""
+
+
+def _checked(entry: EntryPoint, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of a record, whose errors and wrong answers name the kind and its package."""
+    words, fits = _ANSWERS[part]
+
+    @wraps(function)
+    def checked(*arguments: Any) -> Any:
+        try:
+            found = function(*arguments)
+        except Exception as error:
+            raise _unusable(entry, f"`{part}` fails with {type(error).__name__}: {error}") from error
+        if not fits(found):
+            raise _unusable(entry, f"`{part}` must return {words}, found {shortened(repr(found))}")
+        return tuple(found) if isinstance(found, list) else found
+
+    return checked
 
 
 def _unusable(entry: EntryPoint, reason: str) -> RunError:

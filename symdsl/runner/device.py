@@ -9,13 +9,14 @@ from symdsl.diagnostics import RunError
 from symdsl.runs.schema import is_device
 
 
-def resolve_device(text: str) -> torch.device:
+def resolve_device(text: str | torch.device) -> torch.device:
     """Return the device that `auto`, `cpu`, `cuda` or `cuda:n` stands for; `auto` takes a GPU where there is one.
 
     Raises:
         ValueError: `text` is none of these.
         RunError: the machine has no such GPU. There is never a silent fall back to the CPU.
     """
+    text = str(text)
     if not is_device(text):
         raise ValueError(f'`device` (="{text}") must be auto, cpu, cuda or cuda:n')
     if text == "auto":

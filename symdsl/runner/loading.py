@@ -103,14 +103,14 @@ class Run:
         scale = self.model.preprocessing.target_scale(found.mean.shape[1]).to(found.std.device)
         return Predicted(mean=targets.restored(found.mean), std=found.std * scale)
 
-    def targets(self, y: Tensor) -> Tensor:
+    def targets(self, y: Tensor | NDArray[Any]) -> Tensor:
         """Return labels as predictions have them: those of a regression in the units of the data.
 
         Args:
             y: of examples of `symdsl.data.load`, which `standardize(targets)` may have moved and scaled: `[n, target]`,
                 or classes `[n]`.
         """
-        return self.model.preprocessing.restored_targets(y)
+        return self.model.preprocessing.restored_targets(as_tensor(y))
 
     def posterior(self) -> Posterior:
         """Return the Laplace posterior of the last layer's weights.
@@ -128,7 +128,7 @@ class Run:
 
 
 @torch.inference_mode(False)
-def load_run(path: str | Path, device: str = "auto") -> Run:
+def load_run(path: str | Path, device: str | torch.device = "auto") -> Run:
     """Open a finished run.
 
     Args:

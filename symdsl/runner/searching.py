@@ -66,7 +66,7 @@ _GUESSING = 0.02
 @derivatives_on()
 def search(
     spec: Spec | None = None,
-    device: str = "auto",
+    device: str | torch.device = "auto",
     out: str | Path | None = None,
     resume: str | Path | None = None,
     seed: int | None = None,

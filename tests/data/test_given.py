@@ -118,6 +118,15 @@ def test_a_dataset_of_something_else_is_refused(items: list[Any], error: type[Ex
         from_datasets(items, items)  # type: ignore[arg-type]
 
 
+def test_an_error_of_a_dataset_itself_is_its_own() -> None:
+    class Failing(list[int]):
+        def __getitem__(self, index: Any) -> Any:
+            raise RuntimeError("out of memory in my transform")
+
+    with pytest.raises(RuntimeError, match=r"^out of memory in my transform$"):
+        from_datasets(Failing([1]), Failing([1]))  # type: ignore[arg-type]
+
+
 # ---------------------------------------------------------------- specs
 
 

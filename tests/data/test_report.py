@@ -13,7 +13,7 @@ from PIL import Image
 from data.by_hand import facts, step, synthetic
 from symdsl.analysis.dataset import written
 from symdsl.analysis.facts import Step
-from symdsl.data import Dataset, Examples, inspect, load
+from symdsl.data import Dataset, Examples, from_tensors, inspect, load
 from symdsl.data.sheet import MOST_ROWS, sheet
 from symdsl.spec import parse
 
@@ -156,3 +156,14 @@ def test_looking_changes_nothing() -> None:
     inspect(spec)
     assert torch.equal(load(spec).train.x, before)
     assert load(synthetic()).train.x.shape[1:] == (2, 7, 7)
+
+
+def test_a_picture_has_at_least_one_example() -> None:
+    with pytest.raises(ValueError, match=r"`examples` \(=0\) must be at least 1"):
+        inspect(parse(PLACED + NETWORK.format(2, 8, 8)), examples=0)
+
+
+def test_data_that_are_handed_over_are_inspected() -> None:
+    given = from_tensors(torch.rand(6, 1, 3, 3), [0, 1, 2] * 2, torch.rand(3, 1, 3, 3), [0, 1, 2])
+    spec = parse("data given(1, 3, classes = 3) |> standardize" + NETWORK.format(1, 3, 3))
+    assert [one["train"] for one in inspect(spec, given=given).content["labels"]] == [2, 2, 2]

@@ -253,3 +253,25 @@ def test_an_error_stands_at_the_import_that_it_came_by(client: Client, folder: P
         assert found["range"]["start"] == {"line": 1, "character": 7}
         client.tell("textDocument/didClose", {"textDocument": {"uri": uri}})
         assert client.diagnostics(uri) == []
+
+
+def test_a_text_that_is_opened_changed_reaches_those_that_import_it(client: Client, folder: Path, uri: str) -> None:
+    library = folder / "restored.sym"
+    text = f'import "restored.sym"\nlet r = q\n{SPEC}'.replace("width = 4", "width = r", 1)
+    assert "E101" in [one["code"] for one in client.open(uri, text)]
+    assert client.open(library.as_uri(), "let q = 3\n") == []
+    assert client.diagnostics(uri) == []
+    client.tell("textDocument/didClose", {"textDocument": {"uri": library.as_uri()}})
+    assert "E101" in [one["code"] for one in client.diagnostics(uri)]
+
+
+@pytest.mark.parametrize("odd", ["a%00b.sym", "itself.sym"])
+def test_a_name_that_no_file_can_have_stops_no_other(client: Client, folder: Path, uri: str, odd: str) -> None:
+    link = folder / "itself.sym"
+    if not link.is_symlink():
+        link.symlink_to(link)
+    strange = f"{folder.as_uri()}/{odd}"
+    assert client.open(strange, SPEC) == []
+    assert [one["code"] for one in client.open(uri, WRONG)] == ["E302"]
+    client.tell("textDocument/didClose", {"textDocument": {"uri": strange}})
+    assert client.diagnostics(strange) == []

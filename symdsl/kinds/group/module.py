@@ -273,7 +273,7 @@ class DepthwiseGroupConv(GroupPath):
         u = self._over_the_group(x)
         v = self._over_space(u, stride)
         by_channel = v.unflatten(1, (-1, self.order)).flatten(2)
-        y = torch.matmul(self.w0, by_channel).reshape(len(v), -1, *v.shape[2:])
+        y = torch.matmul(self.w0, by_channel).reshape(len(v), len(self.w0) * self.order, *v.shape[2:])
         if record is not None:
             record("w1", x, u)
             record("w2", u, v)

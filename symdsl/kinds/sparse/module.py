@@ -73,7 +73,7 @@ class SparseFullyConnected(Path):
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
         """Return the output of F-FC with the weights that the basis functions make; see `Path.forward`."""
-        read = by_plane(x).view(len(x), self.u2.shape[1], -1)
+        read = by_plane(x).view(len(x), self.u2.shape[1], x.shape[1:].numel() // self.u2.shape[1])
         if record is None and is_multiplied_out(read.shape[2], self.basis1.apart.shape[1]):
             return multiplied_out(read, self.u2 @ self.phi2(), self.u1 @ self.phi1()).reshape(-1, *self.out_shape)
         z = self._read(read)
