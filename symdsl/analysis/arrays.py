@@ -24,6 +24,7 @@ _SOME = 1 << 16
 
 NAMES = ("x_train", "y_train", "x_test", "y_test")
 
+_MOST_CLASSES = 1_000_000
 MOST_LABELS = 32 * 2**20
 """Bytes that class labels may take, so that checking a spec stays fast; as `uint8` that is as many labels."""
 
@@ -151,7 +152,8 @@ def _task(header: Header, task: str) -> Task:
     if task == "classification" and not whole:
         raise BadDataError(f"class labels must be whole numbers, but `y_train` holds {header.dtype}")
     if task == "regression" and whole:
-        raise BadDataError(f"regression targets must be floats, but `y_train` holds {header.dtype}")
+        help = "save `y.astype(float)`, of the test data too"
+        raise BadDataError(f"regression targets must be floats, but `y_train` holds {header.dtype}", help)
     return "classification" if whole else "regression"
 
 
@@ -179,7 +181,8 @@ def _labels(archive: zipfile.ZipFile, header: Header) -> NDArray[Any]:
     from numpy.lib import format
 
     if len(header.shape) > 1:
-        help = "of labels that are one-hot, save `y.argmax(1)`" if len(header.shape) == 2 else ""
+        one_hot = len(header.shape) == 2 and header.shape[1] > 1
+        help = "of labels that are one-hot, save `y.argmax(1)`" if one_hot else "save `y.reshape(-1)`"
         raise BadDataError(f"`y_train` has {len(header.shape)} axes, too many for classification", help)
     if math.prod(header.shape) * header.dtype.itemsize > MOST_LABELS:
         held = f"{math.prod(header.shape):,} labels as {header.dtype}"
@@ -190,6 +193,9 @@ def _labels(archive: zipfile.ZipFile, header: Header) -> NDArray[Any]:
         raise BadDataError(f"`y_train` holds the label {labels.min()}; classes are numbered from 0")
     if labels.max() < 1:
         raise BadDataError("`y_train` holds a single class")
+    if labels.max() >= _MOST_CLASSES:
+        help = "number the classes from 0, as `numpy.unique(y, return_inverse=True)[1]` does"
+        raise BadDataError(f"`y_train` holds the label {labels.max()}, but labels are below {_MOST_CLASSES:,}", help)
     return labels
 
 

@@ -369,9 +369,9 @@ _TABLE = (
         "E601",
         "data that cannot be used",
         "`arrays` reads an .npz file with `x_train`, `y_train`, `x_test` and `y_test`: images [n, c, h, w] or [n, "
-        "h, w], and whole numbers for classes or floats for regression. `images` reads PNG and JPEG files of one "
-        "size and colour from `train/CLASS/` and `test/CLASS/`. Paths are relative to the working directory. "
-        "`given` takes side, or height and width.",
+        "h, w], and whole numbers for classes or floats for regression. `images` reads PNG and JPEG files from "
+        "`train/CLASS/` and `test/CLASS/`, of one size unless `resize` follows. Paths are relative to the working "
+        "directory. `given` takes `size`, or `height` and `width`.",
         'data arrays("missing.npz")',
         'data arrays("mine.npz")',
     ),

@@ -114,6 +114,8 @@ def _outline(source: Step, transforms: Sequence[Step | None], scope: Scope) -> O
     for doubt in outline.doubts:
         scope.collector.report(doubt.code, source.span, doubt.message, help=doubt.help)
     first = transforms[0] if transforms else None
+    if outline.uneven and transforms and first is None:  # which may be a `resize`, and is reported
+        return None
     if outline.uneven and (first is None or first.name != "resize"):
         help = "write `|> resize(size)` directly after it, or bring the files to one size"
         scope.collector.report("E601", source.span, outline.uneven, help=help)

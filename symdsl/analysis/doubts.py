@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _MOST_STRETCHES = 8
 _MOST_LABEL_VALUES = 1000
+_MANY_CLASSES = 100
 
 
 def doubts_of_shape(channels: int, height: int, width: int) -> tuple[Doubt, ...]:
@@ -33,6 +34,8 @@ def doubts_of_labels(labels: NDArray[Any]) -> tuple[Doubt, ...]:
         return ()
     message = f"`y_train` has no example of {classes - len(found):,} of {classes:,} classes: {_gaps(found.tolist())}"
     help = "number the classes from 0 without gaps, as `numpy.unique(y, return_inverse=True)[1]` does"
+    if classes > max(_MANY_CLASSES, len(labels) // 2):
+        help += ", or save `y.astype(float)` if the numbers are targets of a regression"
     return (Doubt("W110", message, help),)
 
 

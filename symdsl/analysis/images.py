@@ -33,6 +33,8 @@ _CHANNELS: Mapping[str, Mapping[str, int]] = {
 }
 _LAYOUT = "images lie in `train/CLASS/` and `test/CLASS/`"
 _COLOURS = {1: "grey", 3: "RGB"}
+_ORIENTATION, _TURNED = 0x0112, (5, 6, 7, 8)
+"""The tag of a camera's orientation in EXIF, and its values where rows are stored as columns."""
 
 
 @attrs.frozen
@@ -125,9 +127,12 @@ def read_header(path: str, colour: str) -> Header:
 def header_of(image: Image, path: str, colour: str) -> Header:
     """Return the header of an opened image; see `read_header`."""
     (width, height), mode = image.size, image.mode
+    if image.format == "JPEG" and image.getexif().get(_ORIENTATION) in _TURNED:
+        width, height = height, width
     if mode not in _CHANNELS[colour]:
         way_out = "; `colour = rgb` or `colour = grey` converts it" if mode in _CONVERTIBLE else ""
-        raise BadDataError(f"`{path}` is of mode {mode}, neither grey nor RGB with 8 bits{way_out}")
+        help = "" if way_out else "save it with 8 bits, or all images as floats in an .npz file, for `arrays`"
+        raise BadDataError(f"`{path}` is of mode {mode}, neither grey nor RGB with 8 bits{way_out}", help)
     return Header(path, _CHANNELS[colour][mode], height, width)
 
 
@@ -187,7 +192,20 @@ def _classes(folder: Path) -> dict[str, list[str]]:
 
 
 def _images(folder: Path) -> list[str]:
-    names = sorted(name for name in os.listdir(folder) if name.lower().endswith(SUFFIXES) and name[0] != ".")
+    """The images of a class, those of folders in it, too."""
+    names: list[str] = []
+    for here, folders, files in os.walk(folder, onerror=_raised):
+        folders[:] = [name for name in folders if name[0] != "."]
+        inside = os.path.relpath(here, folder)
+        names += [os.path.normpath(os.path.join(inside, name)) for name in files if _is_image(name)]
     if not names:
         raise BadDataError(f"`{folder}` holds no PNG or JPEG image; {_LAYOUT}")
-    return [os.path.join(folder, name) for name in names]
+    return [os.path.join(folder, name) for name in sorted(names)]
+
+
+def _raised(error: OSError) -> None:
+    raise error
+
+
+def _is_image(name: str) -> bool:
+    return name.lower().endswith(SUFFIXES) and name[0] != "."

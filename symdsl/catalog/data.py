@@ -172,6 +172,8 @@ def _rotate(outline: Outline, arguments: Arguments) -> Outline:
         size = f"{outline.height}x{outline.width}"
         raise MisfitError(f"a map of {size} cannot be turned: drop it, or turn before `unroll`")
     if arguments.get("label") != "angle":
+        if step > degrees > 0:
+            raise MisfitError(f"`step` (={step:g}) is above `degrees` (={degrees:g}): no image would be turned")
         return outline
     if degrees == 0 or step > degrees:
         few = f"`step` (={step:g}) is above `degrees` (={degrees:g})" if step > degrees else "`degrees` is 0"
@@ -416,7 +418,7 @@ _SUBSET = Signature(
 _AUGMENT = Signature(
     "augment",
     (
-        Parameter("flip", Switch(), False, "whether to mirror every other image, left to right"),
+        Parameter("flip", Switch(), False, "mirror an image, with probability one half"),
         Parameter("shift", Whole(0, _LARGEST_SIDE), 4, "farthest in either direction, in pixels; zeros move in"),
     ),
     "flips and shifts training images, anew in every epoch; the last transform. The evidence and the test data see "

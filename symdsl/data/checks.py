@@ -62,7 +62,8 @@ def check_task(dataset: Dataset, origin: str, expected: str) -> None:
     """
     if dataset.task != expected:
         found = {"classification": "class labels", "regression": "real numbers"}[dataset.task]
-        raise RunError(f"{origin}: the targets are {found}, but the task of the spec is {expected}")
+        advice = ": hand over floats" if expected == "regression" else ""
+        raise RunError(f"{origin}: the targets are {found}, but the task of the spec is {expected}{advice}")
 
 
 def check_targets(dataset: Dataset, origin: str) -> None:

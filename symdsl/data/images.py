@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageOps
 from torch import Tensor
 
 from symdsl.analysis.facts import Data
@@ -88,6 +88,10 @@ class _Reader:
 
 
 def pixels(image: Image.Image, channels: int) -> Tensor:
-    """Return an image in grey or in colour, `[channel, row, column]`, float32 in [0, 1]."""
-    values = np.array(image.convert(_MODES[channels]))
+    """Return an image in grey or in colour, `[channel, row, column]`, float32 in [0, 1].
+
+    A photograph is turned as its camera was held (the orientation in its EXIF data).
+    """
+    upright = ImageOps.exif_transpose(image) if image.format == "JPEG" else image
+    values = np.array(upright.convert(_MODES[channels]))
     return torch.from_numpy(values).reshape(*values.shape[:2], -1).permute(2, 0, 1).float() / 255

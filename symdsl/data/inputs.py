@@ -125,7 +125,9 @@ class Preparation:
         except (ValueError, RuntimeError) as error:
             raise RunError(str(error)) from error
         if tuple(dataset.test.x.shape[1:]) != wanted:
-            raise RunError(f"it is {came}, but the network reads {read}: resize it")
+            placed = any(step.name == "quadrants" for step in self.data.transforms)
+            where = " and put it into one, as `quadrants` does with images of a quadrant's size" if placed else ""
+            raise RunError(f"it is {came}, but the network reads {read}: resize it{where}")
         return dataset.test.x
 
 

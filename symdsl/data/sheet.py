@@ -69,10 +69,11 @@ def sheet(dataset: Dataset, data: Data, names: Sequence[str], columns: int, seed
 
 def _rows(dataset: Dataset, names: Sequence[str]) -> list[_Row]:
     train, test, titles = _GROUPS[dataset.task](dataset.train, dataset.test, names)
-    return [
-        _Row(title, (train == number).nonzero()[:, 0], (test == number).nonzero()[:, 0])
-        for number, title in enumerate(titles)
-    ]
+    by_part = (
+        numbers.argsort(stable=True).split(numbers.bincount(minlength=len(titles)).tolist())
+        for numbers in (train, test)
+    )
+    return [_Row(title, *examples) for title, *examples in zip(titles, *by_part, strict=True)]
 
 
 def _classes(train: Examples, test: Examples, names: Sequence[str]) -> tuple[Tensor, Tensor, list[str]]:

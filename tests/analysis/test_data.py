@@ -351,3 +351,32 @@ def test_a_pipe_among_images_is_not_read(tmp_path: Path) -> None:
         os.mkfifo(tmp_path / part / name / "1.png")
     with pytest.raises(SpecError, match=r"E601\].*cannot read the image .*: it is a folder or a device"):
         parse(f'data images("{tmp_path}")\n{REGRESSION.format(1, 3, 5)}')
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "help"),
+    [
+        ({"y_train": np.zeros((4, 1), int)}, "", "save `y.reshape(-1)`"),
+        ({}, ", task = regression", "save `y.astype(float)`, of the test data too"),
+        ({"y_train": np.array([0, 1, 2, 10**6])}, "", "number the classes from 0"),
+    ],
+)
+def test_labels_that_cannot_be_used_are_told_a_way_out(
+    tmp_path: Path, changed: dict[str, object], options: str, help: str
+) -> None:
+    with pytest.raises(SpecError, match="E601") as raised:
+        parse(text(save(tmp_path, **changed), options))
+    assert help in raised.value.diagnostics[0].help
+
+
+@pytest.mark.parametrize(("last", "told"), [(90, False), (400, True)])
+def test_labels_with_many_gaps_may_be_targets(tmp_path: Path, last: int, told: bool) -> None:
+    (warning,) = parse(text(save(tmp_path, y_train=np.array([0, 1, 2, last])))).warnings
+    assert warning.code == "W110"
+    assert ("`y.astype(float)` if the numbers are targets" in warning.help) is told
+
+
+def test_a_step_above_the_largest_angle_turns_nothing() -> None:
+    network = "network n { input image(1, 8, 8)\nflatten\nlayer h: FC -> classes }"
+    with pytest.raises(SpecError, match=r"E602.*`step` \(=100\) is above `degrees` \(=45\): no image would be turned"):
+        parse(f"data digits |> rotate(degrees = 45, step = 100)\n{network}")

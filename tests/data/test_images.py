@@ -176,3 +176,43 @@ def test_a_folder_laid_out_otherwise_is_explained(tmp_path: Path, files: list[st
     write_images(tmp_path, dict.fromkeys(files, grey()))
     with pytest.raises(SpecError, match=message):
         spec(tmp_path)
+
+
+def test_images_in_folders_of_a_class_are_read_too(tmp_path: Path) -> None:
+    deep = folder(tmp_path / "deep", grey(), train__cat__more__2=grey(), train__cat__more__even__3=grey())
+    write_images(deep, {"train/dog/.hidden/9.png": coloured()})
+    data = spec(deep).facts.data
+    assert load(spec(deep)).train.y.tolist() == [0, 0, 0, 1]
+    assert data.channels == 1
+    (tmp_path / "deep" / "train" / "cat" / "1.png").unlink()
+    assert len(load(spec(deep)).train) == 3
+
+
+def turned(path: Path, orientation: int) -> None:
+    """A photograph of two halves, dark and light, as a camera stores it that was held that way."""
+    upright = Image.fromarray(np.repeat([[0], [255]], 8, 0).repeat(24, 1).astype(np.uint8))
+    stored = {1: upright, 6: upright.rotate(90, expand=True), 8: upright.rotate(-90, expand=True)}[orientation]
+    marks = Image.Exif()
+    marks[0x0112] = orientation
+    stored.save(path, quality=95, exif=marks)
+
+
+@pytest.mark.parametrize("orientation", [6, 8])
+def test_photographs_are_turned_as_the_camera_was_held(tmp_path: Path, orientation: int) -> None:
+    path = folder(tmp_path / "photos", grey(16, 24))
+    for name in ("train/cat/2.jpg", "train/dog/2.jpg"):
+        turned(path / name, 1)
+    turned(path / "train/cat/3.jpg", orientation)
+    x = load(spec(path, shape=(1, 16, 24))).train.x
+    assert x.shape == (5, 1, 16, 24)
+    assert float((x[1] - x[2]).abs().max()) < 0.1
+
+
+def test_images_of_16_bits_are_told_a_way_out(tmp_path: Path) -> None:
+    deep = Image.fromarray(np.zeros((4, 5), np.uint16))
+    assert "save it with 8 bits, or all images as floats in an .npz file" in said(folder(tmp_path, deep))
+
+
+def test_a_resize_with_a_wrong_size_is_all_that_is_told(tmp_path: Path) -> None:
+    path = folder(tmp_path, grey(), train__cat__2=grey(6, 6))
+    assert [one.code for one in found(text(path, ") |> resize(0)"))] == ["E402"]

@@ -197,6 +197,8 @@ def test_an_input_of_another_shape_is_refused(tmp_path: Path) -> None:
     prepare, _ = preparation("|> crop(3) |> quadrants", tmp_path)
     with pytest.raises(RunError, match="it is 1x7x7, but the network reads 1x6x6: resize it"):
         prepare(torch.zeros(2, 1, 7, 7))
+    with pytest.raises(RunError, match=r"resize it and put it into one, as `quadrants` does"):
+        prepare(torch.zeros(2, 1, 3, 3))
 
 
 @pytest.mark.parametrize(
