@@ -12,6 +12,10 @@ LARGEST_SEED = 2**63 - 1
 EXAMPLES = 256
 """Training examples that an evidence step estimates the curvature on, if nothing else is asked for."""
 
+FEW_EXAMPLES = 1 << 14
+"""Up to this many training examples weights are trained by Adam, beyond by SOAP, and a search by default tries both
+starts and uses the joint curvature."""
+
 LEAST_STEPS = 10
 """Evidence steps of a run, whatever they cost, if nothing else is asked for: a run this short costs little."""
 

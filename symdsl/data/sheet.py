@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -78,8 +79,14 @@ def _rows(dataset: Dataset, names: Sequence[str]) -> list[_Row]:
 
 def _classes(train: Examples, test: Examples, names: Sequence[str]) -> tuple[Tensor, Tensor, list[str]]:
     count = 1 + max(int(train.y.max()), int(test.y.max()))
-    known = {label: name for label, name in enumerate(names) if _is_drawable(name)}
+    plain = (_without_accents(name) for name in names)
+    known = {label: name for label, name in enumerate(plain) if _is_drawable(name)}
     return train.y, test.y, [known.get(label, f"class {label}") for label in range(count)]
+
+
+def _without_accents(text: str) -> str:
+    """The text without what the font's letters do not have: accents, dots and rings above or below them."""
+    return "".join(letter for letter in unicodedata.normalize("NFKD", text) if not unicodedata.combining(letter))
 
 
 def _is_drawable(text: str) -> bool:

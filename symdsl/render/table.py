@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from symdsl.analysis.averages import averages, insensitive_to, range_words
 from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node
 from symdsl.analysis.joins import joins
-from symdsl.catalog.searches import LEAST_STEPS
+from symdsl.catalog.searches import FEW_EXAMPLES, LEAST_STEPS
 from symdsl.graph import memory, multiply_adds, parameters, strict_symmetry
 from symdsl.graph.build import chain, layers
 from symdsl.graph.cost import EVIDENCE_SHARE, biases, evidence_interval
@@ -133,7 +133,7 @@ def _evidence(graph: nx.DiGraph[str]) -> str:
         return f"{examples:,} examples every {every:,} training steps"
     joint, kfac = (evidence_interval(chain(graph), curvature, examples, batch) for curvature in ("joint", "kfac"))
     return (
-        f"{examples:,} examples every {joint:,} training steps (joint) or {kfac:,} (Kronecker factors), "
+        f"{examples:,} examples every {joint:,} training steps, or {kfac:,} beyond {FEW_EXAMPLES:,} training examples, "
         f"about {EVIDENCE_SHARE:.0%} of the time, "
         f"and {LEAST_STEPS} times a run at least"
     )

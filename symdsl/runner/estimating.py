@@ -7,12 +7,12 @@ import torch
 
 from symdsl import ranks
 from symdsl.analysis.facts import Objective
+from symdsl.catalog.searches import FEW_EXAMPLES
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
 from symdsl.evidence.joint import GRADIENTS
 from symdsl.nn import evaluation_mode, outputs_of
 from symdsl.runner.device import stream
-from symdsl.runner.start import FEW_EXAMPLES
 from symdsl.runner.training import Trainer
 
 

@@ -13,14 +13,11 @@ from torch import Tensor
 from symdsl import lowering, ranks
 from symdsl.analysis.facts import Candidate, Facts, Layer, Prior
 from symdsl.analysis.symmetry import breaks
+from symdsl.catalog.searches import FEW_EXAMPLES
 from symdsl.nn import Network, Path, evaluation_mode, read_by
 from symdsl.runner.device import stream
 
 StartKind = Literal["relaxed", "symmetric"]
-
-FEW_EXAMPLES = 1 << 14
-"""Up to this many training examples weights are trained by Adam, beyond by SOAP, and a search by default tries both
-starts and uses the joint curvature."""
 
 SETTLING_EXAMPLES = 256
 """Training examples, of which the correlations that initial weights are scaled to are taken."""

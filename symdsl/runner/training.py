@@ -13,6 +13,7 @@ from torch import Tensor
 from symdsl import ranks
 from symdsl.analysis.facts import Facts, Search
 from symdsl.auditing import elements_of, invariance_penalty
+from symdsl.catalog.searches import FEW_EXAMPLES
 from symdsl.data import Augmentation, Dataset, Examples
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence.laplace import SMALLEST_NOISE
@@ -20,7 +21,7 @@ from symdsl.evidence.loss import LIKELIHOODS, Likelihood
 from symdsl.nn import Network
 from symdsl.runner.device import stream
 from symdsl.runner.optimizers import Adam, Soap
-from symdsl.runner.start import FEW_EXAMPLES, Start
+from symdsl.runner.start import Start
 
 SCHEDULES = {
     "cosine": lambda progress: 0.5 * (1 + math.cos(math.pi * progress)),

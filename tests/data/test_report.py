@@ -112,6 +112,15 @@ def test_a_class_whose_name_cannot_be_drawn_is_called_by_its_number() -> None:
     assert drawn[0] == drawn[1] != drawn[2]
 
 
+def test_a_name_is_drawn_without_its_accents() -> None:
+    part = labelled(torch.cat((grey(-1), grey(3))), [0, 1])
+    data = facts(step("digits", size=8), shape=(1, 2, 4), classes=2)
+    drawn = [
+        sheet(Dataset(part, part, "classification"), data, ("a", name), 3, 0) for name in ("Bär", "Bar", "class 1")
+    ]
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
 def test_three_channels_are_colours_and_of_others_the_first_is_shown() -> None:
     for channels, expected in ((3, (255, 0, 0)), (2, (0, 0, 0))):
         x = torch.zeros(2, channels, 2, 4)
