@@ -53,7 +53,8 @@ class _Request:
         """Refuses options that exclude each other, or need each other."""
         if self.spec is None and self.resume is None:
             raise click.UsageError("Missing argument 'SPEC': only `--resume RUN` needs none")
-        if self.spec is None and self.overrides:
+        moved = not self.several and all(key.startswith("data.") for key in self.overrides)
+        if self.spec is None and self.overrides and not moved:
             raise click.UsageError(
                 "a run continues as it was started: leave `--set` and `--seed` out, or give its SPEC too"
             )
@@ -107,12 +108,17 @@ class _Request:
             say(f"{start} {line:{width}}  # {about}")
 
 
+_RESUME = (
+    "Continue the unfinished run in this folder; needs no SPEC. `--set data.path=...` says where its data are now."
+)
+
+
 def _search_options(command: Callable[..., None]) -> Callable[..., None]:
     options = (
         click.argument("spec", type=PATH, required=False),
         device_option,
         click.option("--out", type=PATH, help="Folder of the run, new or empty; by default a new one under runs/."),
-        click.option("--resume", type=PATH, help="Continue the unfinished run in this folder; needs no SPEC."),
+        click.option("--resume", type=PATH, help=_RESUME),
         click.option(
             "--from",
             "weights_from",
@@ -191,6 +197,7 @@ def _search(request: _Request) -> None:
             objective=_OBJECTIVES[request.command],
             callbacks=[watcher, *loggers],
             weights_from=request.weights_from,
+            overrides=request.overrides if request.spec is None else None,
         )
     if not is_first_rank():
         os._exit(0)  # threads of gloo that are still there can abort an orderly end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,15 @@ from symdsl.runs.metrics import epochs_in_words
 from symdsl.spec import Spec, parse
 
 
-def spec_to_resume(run: RunFolder, given: Spec | None) -> Spec:
+def spec_to_resume(run: RunFolder, given: Spec | None, overrides: Mapping[str, object] | None = None) -> Spec:
     """Return the spec that a run continues with: its own, which a given one must equal.
 
     Where the run's copy is damaged or missing, the spec it was started from takes its place.
+
+    Args:
+        run: its folder.
+        given: the spec, if one is.
+        overrides: of the run's own spec, where its data are now.
 
     Raises:
         RunError: the run's copy is damaged, or the spec given is another one.
@@ -38,7 +43,7 @@ def spec_to_resume(run: RunFolder, given: Spec | None) -> Spec:
         run.refuse_damaged(SPEC)
     text = run.read_text(SPEC)
     if given is None:
-        return parse(text, source=str(run.path / SPEC), name=run.read_info()["spec"])
+        return parse(text, overrides, source=str(run.path / SPEC), name=run.read_info()["spec"])
     if given.text() != text:
         way_on = f"`--resume {run.path}` without a spec continues with its own, {run.new_run_advice()}"
         raise RunError(f"{run.path}: was started from another spec; {way_on}")

@@ -74,6 +74,7 @@ def search(
     callbacks: Sequence[object] = (),
     weights_from: str | Path | None = None,
     data: Dataset | None = None,
+    overrides: Mapping[str, object] | None = None,
 ) -> Result:
     """Train a spec's network, learn its priors by the evidence, and write the run folder.
 
@@ -92,6 +93,8 @@ def search(
         weights_from: folder of a run, finished or not, of the same network or one with more candidates, such as that
             of whose `learned.sym` this is; a new run starts from its weights, and nothing else.
         data: the data of a spec with `data given(...)`, see `symdsl.data.from_tensors`; a resumed run needs the same.
+        overrides: of a run that is resumed without a spec, where its data are now, such as `{"data.path": "new.npz"}`;
+            they must be the same data.
 
     Raises:
         ValueError: if there is neither a spec nor a run to resume, arguments exclude each other, or the device is
@@ -109,6 +112,8 @@ def search(
         raise ValueError("`resume` continues a run unchanged: leave `out` and `weights_from` out")
     if spec is None and (resume is None or seed is not None):
         raise ValueError("`spec` can be left out only to resume a run with its own seed")
+    if overrides and (spec is not None or resume is None or not all(key.startswith("data.") for key in overrides)):
+        raise ValueError("`overrides` say where the data of a run are that is resumed without a spec: keys `data.KEY`")
     if spec is not None and seed is not None:
         spec = spec.with_seed(seed)
     heard = Callbacks(callbacks)
@@ -117,7 +122,7 @@ def search(
     target = resolve_device(device)
     if resume is not None:
         given, folder_to_resume = spec, resume
-        spec = ranks.from_first(lambda: spec_to_resume(RunFolder.view(folder_to_resume), given))
+        spec = ranks.from_first(lambda: spec_to_resume(RunFolder.view(folder_to_resume), given, overrides))
     assert spec is not None, "a spec or a run to resume is given"
     maximised = objective_of(spec, objective)
     weights = None if weights_from is None else ranks.from_first(lambda: Weights.of(weights_from))
@@ -344,7 +349,8 @@ class _Run:
                 f"{self.folder.path}: the data are not those the run was started with: restore them, or start a new run"
             )
         notes = losses(self.folder, state["epoch"])
-        if {SPEC, GRAPH} & {*self.folder.damaged(), *self.folder.missing()}:
+        lost = {SPEC, GRAPH} & {*self.folder.damaged(), *self.folder.missing()}
+        if lost or self.folder.read_text(SPEC) != self.spec.text():  # its data have moved
             self._write_spec()
         return state, content, notes
 

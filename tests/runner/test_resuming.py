@@ -5,6 +5,7 @@ import math
 import re
 
 import attrs
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, load_file
@@ -12,7 +13,7 @@ from safetensors.torch import load, load_file
 from processes import call
 from runner.test_search import Interrupting, Listening, timeless
 from symdsl import lowering, runner
-from symdsl.diagnostics import RunError
+from symdsl.diagnostics import RunError, SpecError
 from symdsl.report.reading import read_runs
 from symdsl.runner import searching
 from symdsl.runner.resuming import Weights
@@ -70,6 +71,57 @@ def test_a_spec_is_left_out_only_to_resume(small, broken, tmp_path):
         runner.search(resume=broken, seed=3)
     with pytest.raises(ValueError, match="leave `out` and `weights_from` out"):
         runner.search(small(), resume=broken, weights_from=broken)
+
+
+MOVED = """
+data arrays("{path}") |> standardize
+
+network n {{
+  input image(1, 4, 4)
+  layer l1: F-FC + CONV(3) -> 2 |> relu
+  flatten
+  layer h: FC -> classes
+}}
+
+search {{ epochs = 6 batch = 8 every = 2 }}
+"""
+
+
+def arrays(path, seed=0):
+    drawn = np.random.default_rng(seed)
+    x, y = drawn.normal(size=(24, 1, 4, 4)).astype(np.float32), np.arange(24) % 3
+    path.parent.mkdir(exist_ok=True)
+    np.savez(path, x_train=x, y_train=y, x_test=x[:9], y_test=y[:9])
+    return path
+
+
+def test_a_run_goes_on_where_its_data_have_moved(tmp_path):
+    path, new, run = arrays(tmp_path / "old" / "a.npz"), tmp_path / "new" / "b.npz", tmp_path / "run"
+    spec = parse(MOVED.format(path=path))
+    runner.search(spec, device="cpu", out=tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(spec, device="cpu", out=run, callbacks=[Interrupting(3)])
+    path.rename(arrays(new, seed=1))
+    with pytest.raises(SpecError, match="there is no file"):
+        resumed(run)
+    arrays(path, seed=1)
+    with pytest.raises(RunError, match="the data are not those the run was started with"):
+        resumed(run, overrides={"data.path": str(path)})
+    done = call("search", "--resume", run, "--set", f"data.path={new}", "--device", "cpu", "--quiet")
+    assert done.exit_code == 0, done.output
+    weights = [load_file(tmp_path / name / "model.safetensors") for name in ("run", "whole")]
+    assert all(torch.equal(weights[0][key], one) for key, one in weights[1].items())
+    assert str(new) in (run / "spec.sym").read_text()
+    assert RunFolder.view(run).is_whole
+    told = []
+    runner.evaluate(run, device="cpu", tell=told.append)
+    assert told == []
+
+
+def test_only_data_can_have_moved(small, broken):
+    for settings in ({"overrides": {"search.epochs": 9}}, {"spec": small(), "overrides": {"data.path": "a"}}):
+        with pytest.raises(ValueError, match="`overrides` say where the data of a run are that is resumed"):
+            resumed(broken, **settings)
 
 
 @pytest.mark.parametrize("name", ["spec.sym", "graph.json", "model.safetensors"])
