@@ -573,6 +573,8 @@ def test_a_search_says_what_to_do_next_with_commands_that_work(tiny: Path) -> No
     assert second.startswith("      symdsl report out ")
     done = call("map", "out/spec.sym", "--out", "map", "--device", "cpu")
     assert lines(done.stderr)[-1] == "next: symdsl report map  # one HTML page about it"
+    names = {json.loads(Path(folder, "run.json").read_text())["spec"] for folder in ("out", "map")}
+    assert names == {tiny.stem}, "the baseline is called like what it is compared with"
     assert "next" not in call("map", tiny, "--out", "quiet", "--device", "cpu", "--quiet").output
     done = call("search", tiny, "--out", "unset", "--device", "cpu")
     assert lines(done.stderr)[-2].startswith(f"next: symdsl map {tiny} ")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import rich_click as click
 
 from symdsl.cli.options import (
@@ -19,6 +21,7 @@ from symdsl.cli.options import (
     view_option,
 )
 from symdsl.cli.terminal import deliver, note, refuse_overwriting, say, tell
+from symdsl.diagnostics import RunError
 from symdsl.views import NETWORK_VIEWS, data_bytes, json_bytes
 
 if TYPE_CHECKING:
@@ -100,10 +103,19 @@ def _check_brought(spec: Spec) -> None:
 
 
 def load(path: Path, settings: Mapping[str, Override], quiet: bool = False) -> Spec:
-    """Load a spec, and print its warnings and what a profile changes, unless it is to be quiet."""
+    """Load a spec, and print its warnings and what a profile changes, unless it is to be quiet.
+
+    The spec in a run's folder, and what was learned, have the name of the run's spec.
+    """
     from symdsl import spec
 
     loaded = spec.load(path, settings)
+    if path.name in ("spec.sym", "learned.sym") and (path.parent / "run.json").exists():
+        from symdsl.runs import RunFolder
+
+        with contextlib.suppress(RunError):
+            name = RunFolder.view(path.parent).read_info()["spec"]
+            loaded = attrs.evolve(loaded, name=name, facts=attrs.evolve(loaded.facts, name=name))
     if not quiet:
         tell(loaded.warnings)
         note(loaded.profile)
