@@ -15,7 +15,8 @@ from symdsl.data.inputs import Preparation
 from symdsl.data.records import as_tensor
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
-from symdsl.nn import Network, evaluation_mode, outputs_of
+from symdsl.graph.build import layers
+from symdsl.nn import BIAS, Network, evaluation_mode, outputs_of
 from symdsl.predictive import Posterior, Predicted, read_posterior
 from symdsl.runner.device import resolve_device
 from symdsl.runner.model import Model, read_model
@@ -45,6 +46,25 @@ class Run:
     def network(self) -> Network:
         """A `torch.nn.Module` without the paths that were pruned, ready to be trained on."""
         return self.model.network
+
+    @property
+    def precisions(self) -> dict[str, float]:
+        """The precisions of the priors that the run ended with, by key of `network.tensors()`.
+
+        `symdsl.laplace.fit(run.network, data.train, precisions=run.precisions, noise=run.noise)` has its evidence.
+        """
+        measured = {layer["name"]: layer for layer in self.result["layers"]}
+        found = {f"{name}.{BIAS}": one["bias"]["precision"] for name, one in measured.items()}
+        for layer in layers(self.model.graph):
+            for candidate, one in zip(layer.candidates, measured[layer.name]["candidates"], strict=True):
+                keys = [f"{layer.name}.{candidate.name}.{tensor.name}" for tensor in candidate.tensors]
+                found |= dict(zip(keys, one["precision"], strict=True))
+        return {key: found[key] for key in self.network.tensors() if key in found}
+
+    @property
+    def noise(self) -> float:
+        """The variance of a regression's noise, in the units that the network is trained in; 1 of a classification."""
+        return self.model.noise
 
     @property
     def spec(self) -> Spec:

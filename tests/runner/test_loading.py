@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 import symdsl
 from oracles.comparison import assert_same
-from runner_specs import regression
+from runner_specs import SMALL, regression
 from symdsl import data, runner
 from symdsl.diagnostics import RunError
 from symdsl.progress import Callback
@@ -298,3 +298,29 @@ def test_a_run_that_is_not_finished_is_not_loaded(small, tmp_path):
         runner.search(small(), device="cpu", out=tmp_path / "run", callbacks=[Interrupting()])
     with pytest.raises(RunError, match="no result yet"):
         symdsl.load_run(Path(tmp_path / "run"))
+
+
+ANGLES = """
+data digits |> rotate(degrees = 90, label = angle) |> subset(60, test = 20) |> standardize |> standardize(targets)
+
+network n {
+  input image(1, 8, 8)
+  layer l1: F-FC + CONV(3) -> 2 |> relu
+  flatten
+  layer h: FC -> classes
+}
+
+search { start = relaxed epochs = 4 every = 2 batch = 16 }
+"""
+
+
+@pytest.mark.parametrize(("text", "objective"), [(SMALL, None), (SMALL, "map"), (ANGLES, None)])
+def test_the_evidence_of_a_run_can_be_had_again(text, objective, tmp_path):
+    spec = parse(text)
+    result = runner.search(spec, device="cpu", out=tmp_path / "run", objective=objective)
+    run = symdsl.load_run(tmp_path / "run", device="cpu")
+    assert run.precisions.keys() == run.network.tensors().keys()
+    train = data.load(spec).train
+    found = symdsl.laplace.fit(run.network, train, "joint", precisions=run.precisions, noise=run.noise)
+    per_example = data.load(spec).preprocessing.nats - found.log_evidence() / len(train)
+    assert per_example == pytest.approx(result["neg_log_evidence_per_example"], abs=0.05)
