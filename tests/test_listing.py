@@ -135,3 +135,12 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
 )
 def test_time_is_said_as_a_person_says_it(seconds: float, said: str) -> None:
     assert time_text(seconds) == said
+
+
+def test_runs_by_way_of_links_are_listed_once(tmp_path: Path) -> None:
+    finished(tmp_path / "scratch" / "a", 8, TEST)
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "a").symlink_to(tmp_path / "scratch" / "a")
+    (here / "again").symlink_to(here)
+    assert [one.folder for one in listed(here)] == [here / "a"]

@@ -84,7 +84,7 @@ def view_option(name: str, views: Iterable[str], default: str, help: str) -> Cal
 
     def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
         output = ctx.params.get("output")
-        suffix = "" if output is None else output.suffix.removeprefix(".")
+        suffix = "" if output is None else output.suffix.lower().removeprefix(".")
         return value or (suffix if suffix in known else default)
 
     about = f"{help} By default what the suffix of the output names, or `{default}`."

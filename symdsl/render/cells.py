@@ -85,6 +85,11 @@ def _tables(shown: Any) -> Iterator[Table]:
         yield from _tables(one)
 
 
+def is_unlearned(result: Mapping[str, Any]) -> bool:
+    """Return whether a search has learned no prior, since its network fits too little."""
+    return result.get("objective") != "map" and not result.get("priors_learned", True)
+
+
 def unfinished(name: str, run: Mapping[str, Any]) -> str:
     """Return what has become of a run that is not finished, by its `status`, and its `reason` if it has one."""
     return f"{name} {_STATES[run['status']]}" + (f": {run['reason']}" if run["reason"] else "")

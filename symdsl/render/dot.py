@@ -14,6 +14,7 @@ from symdsl.analysis.averages import range_words, with_ranges
 from symdsl.analysis.facts import Average, Input, Join, Layer, Lift, Mean, Node, Pool, Project
 from symdsl.analysis.joins import edges, emptied, without
 from symdsl.graph import chain
+from symdsl.render.cells import is_unlearned
 from symdsl.render.colours import FAINT, INK, PAPER, QUIET, colour, ink_on
 from symdsl.render.markup import cell, font, row, table, text
 from symdsl.render.shares import Row, rows
@@ -102,7 +103,8 @@ def _outcome(result: Mapping[str, Any]) -> str:
     test = result["test"]
     measured = "".join(f", {text(test[key])}" for key, text in _HEADLINES.items() if test.get(key) is not None)
     several = f", mean of {result['finished']} seeds" if "finished" in result else ""
-    return OUTCOMES[result["objective"]] + several + measured
+    outcome = "trained, no prior learned" if is_unlearned(result) else OUTCOMES[result["objective"]]
+    return outcome + several + measured
 
 
 def _draw_nodes(drawing: graphviz.Digraph, nodes: tuple[Node, ...], shown: Mapping[str, tuple[Row, ...]]) -> None:

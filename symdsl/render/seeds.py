@@ -62,6 +62,8 @@ def _metrics(content: Mapping[str, Any]) -> Iterator[str]:
 def _agreement(content: Mapping[str, Any]) -> Iterator[str]:
     finished, layers = content["finished"], content["layers"]
     yield f"{content['objective']}, {finished} of {len(content['seeds'])} seeds finished"
+    if unlearned := content.get("unlearned"):
+        yield f"no prior was learned in {unlearned} of them: the networks fit too little"
     if finished > 1:
         agreed = sum(_agreed([one["chosen"] for one in layer["candidates"]], finished) for layer in layers)
         yield f"all of them chose the same type in {agreed} of {len(layers)} layers"

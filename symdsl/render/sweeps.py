@@ -42,7 +42,9 @@ def sweep_table(rows: Sequence[Row], axes: Sequence[str]) -> Group:
         table.add_row(*(Text(cell) for cell in (*choice, *_figures(alike, shown))))
     done = sum(row["status"] == "finished" for row in rows)
     others = [unfinished(row["run"], row) for row in rows if row["status"] != "finished"]
-    return with_lines(table, [f"{done} of {len(rows)} runs finished", *others])
+    unlearned = sum(row["objective"] != "map" and row["priors_learned"] is False for row in rows)
+    said_of = [f"no prior was learned in {unlearned} runs: the networks fit too little"] if unlearned else []
+    return with_lines(table, [f"{done} of {len(rows)} runs finished", *said_of, *others])
 
 
 def _figures(alike: Sequence[Row], shown: Sequence[tuple[str, str, Callable[[Any], str]]]) -> Iterator[str]:

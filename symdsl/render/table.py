@@ -12,7 +12,7 @@ from symdsl.catalog.searches import FEW_EXAMPLES, LEAST_STEPS
 from symdsl.graph import memory, multiply_adds, parameters, strict_symmetry
 from symdsl.graph.build import chain, layers
 from symdsl.graph.cost import EVIDENCE_SHARE, biases, evidence_interval
-from symdsl.render.cells import Cells, add_section, new_table, number_text, percent_text, with_lines
+from symdsl.render.cells import Cells, add_section, is_unlearned, new_table, number_text, percent_text, with_lines
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -167,9 +167,7 @@ def _numbers(values: float | Sequence[float | None] | None) -> str:
 
 def unlearned_words(result: Mapping[str, Any]) -> list[str]:
     """Return a line which says that a search has learned no prior, or nothing if it has."""
-    if result["objective"] == "map" or result.get("priors_learned", True):
-        return []
-    return ["no prior was learned: the network fits too little"]
+    return ["no prior was learned: the network fits too little"] if is_unlearned(result) else []
 
 
 def score_lines(result: Mapping[str, Any]) -> list[str]:

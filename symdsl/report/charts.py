@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,9 @@ SERIES: tuple[Pair, ...] = (
     *(("#b3261e", "#ff8f86"), ("#0e7490", "#5fd4ea"), ("#8a6d00", "#e3c34a"), ("#9d3370", "#f08cc0")),
 )
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
+_LEGEND_LINE = 20
+"""Pixels of a line of a legend."""
+
 MOST_POINTS = 2000
 """Points of a scatter plot, evenly over the examples where there are more."""
 
@@ -81,6 +85,11 @@ def on_dark(rgb: str) -> str:
     return rgb if lightness(rgb) >= 45 else mixed(rgb, "#ffffff", (45 - lightness(rgb)) / 75)
 
 
+def plain(name: str) -> str:
+    """Return a name as plotly.js shows it letter by letter: it reads `<b>` and `&amp;` as HTML."""
+    return html.escape(name, quote=False)
+
+
 def kind_pair(kind: str) -> Pair:
     """Return the colours of a kind on light and on dark pages."""
     return colour(kind), on_dark(colour(kind))
@@ -96,12 +105,14 @@ def curves(title: str, axis: str, lines: Sequence[tuple[str, Pair, str, Sequence
     """
     traces = [
         Trace(
-            {"type": "scatter", "mode": _mode(x), "name": name, "x": list(x), "y": list(y), "line": {"dash": dash}},
+            {"type": "scatter", "mode": _mode(x), "name": plain(name), "x": list(x), "y": list(y)}
+            | {"line": {"dash": dash}},
             {"line.color": pair},
         )
         for name, pair, dash, x, y in lines
     ]
-    return Chart(title, traces, _axes("epoch", axis) | {"hovermode": "x unified", "showlegend": len(lines) > 1})
+    layout = _axes("epoch", axis) | {"hovermode": "x unified", "showlegend": len(lines) > 1}
+    return Chart(title, traces, layout, height=280 + _LEGEND_LINE * max(len(lines) - 1, 1))
 
 
 def series(records: Sequence[Mapping[str, Any]], key: str) -> tuple[list[int], list[float]]:
@@ -193,8 +204,8 @@ def confusion_chart(counts: NDArray[np.int64], names: Sequence[str]) -> Chart:
     share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
     content = {
         "type": "heatmap",
-        "x": list(names),
-        "y": list(names),
+        "x": [plain(name) for name in names],
+        "y": [plain(name) for name in names],
         "z": np.sqrt(share).tolist(),  # so that rare mistakes are seen
         "customdata": counts.tolist(),
         "zmin": 0,
@@ -208,10 +219,16 @@ def confusion_chart(counts: NDArray[np.int64], names: Sequence[str]) -> Chart:
         text = [[str(count) if count else "" for count in row] for row in counts.tolist()]
         content |= {"text": text, "texttemplate": "%{text}"}
     scales = [[[0, low], [1, high]] for low, high in zip(("#f1f3f5", "#262b32"), ("#1f6feb", "#3b82f6"), strict=True)]
-    layout = _axes("predicted class", "true class")
+    layout = _axes("predicted class", "")  # a title of the rows would be drawn over long names
     layout["xaxis"] |= {"type": "category", "constrain": "domain", "showgrid": False}
     layout["yaxis"] |= {"type": "category", "autorange": "reversed", "scaleanchor": "x", "constrain": "domain"}
-    return Chart("Confusion matrix", [Trace(content, {"colorscale": scales})], layout, height=400)
+    return Chart(
+        "Confusion matrix",
+        [Trace(content, {"colorscale": scales})],
+        layout,
+        height=400,
+        note="Rows are the true classes.",
+    )
 
 
 def reliability_chart(found: Reliability) -> Chart:
@@ -275,7 +292,7 @@ def time_chart(runs: Sequence[tuple[str, Mapping[str, float]]]) -> Chart:
                 "type": "bar",
                 "orientation": "h",
                 "name": phase,
-                "y": [name for name, _ in runs],
+                "y": [plain(name) for name, _ in runs],
                 "x": [seconds.get(phase, 0.0) for _, seconds in runs],
                 "hovertemplate": f"{phase}: %{{x:.1f}} s<extra></extra>",
             },

@@ -15,7 +15,7 @@ from symdsl.analysis.overrides import Override, apply_overrides
 from symdsl.diagnostics import Collector
 from symdsl.language.imports import inline
 from symdsl.language.printer import print_program
-from symdsl.render.cells import UNKNOWN
+from symdsl.render.cells import UNKNOWN, is_unlearned
 from symdsl.report import charts
 from symdsl.report.charts import Chart
 from symdsl.report.page import Cell, Page, Section, Table
@@ -53,10 +53,13 @@ def comparison(runs: Sequence[Run]) -> Page:
         words += f" With the same seed, not all runs have read the same numbers: {CHANGED}."
     if any(len(group.runs) > 1 for group in found):
         words += " Spreads are standard deviations between seeds."
+    chose = "What each search chose, and its share."
+    if unlearned := [name for name, run in finished if run.result and is_unlearned(run.result)]:
+        chose += f" No prior was learned by {'; '.join(unlearned)}: the networks fit too little."
     sections = [
         Section("Metrics", words, tables=[_metrics(found, names, comparable)]),
         Section("Training", "By epoch, on the training data.", list(_training(found, names))),
-        Section("Layer types", "What each search chose, and its share.", tables=list(_agreements(finished))),
+        Section("Layer types", chose, tables=list(_agreements(finished))),
         Section(
             "What was learned",
             pictures=[(picture_uri(run), name, run.name) for name, run in finished if run.picture],

@@ -74,7 +74,13 @@ def listed(root: Path) -> list[Listed]:
 
 
 def _folders(root: Path) -> Iterator[Path]:
-    for place, inside, files in os.walk(root):
+    seen: set[str] = set()
+    for place, inside, files in os.walk(root, followlinks=True):
+        resolved = os.path.realpath(place)
+        if resolved in seen:  # by way of links in a circle
+            inside.clear()
+            continue
+        seen.add(resolved)
         if RUN in files:
             inside.clear()  # a run holds no other runs
             yield Path(place)

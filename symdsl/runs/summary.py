@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from symdsl.render.cells import is_unlearned
+
 Result = Mapping[str, Any]
 
 METRICS: tuple[tuple[str, ...], ...] = (
@@ -22,8 +24,9 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
     """Summarise several results: how often each type was chosen, means and spreads.
 
     Returns:
-        `finished`: how many there are. `metrics`: by name, such as `test.accuracy`, `mean`, `spread` (the standard
-        deviation between seeds, None for fewer than two), `min`, `max` and the `values` of the runs that have it.
+        `finished`: how many there are. `unlearned`: how many of them have learned no prior, if any. `metrics`: by name,
+        such as `test.accuracy`, `mean`, `spread` (the standard deviation between seeds, None for fewer than two),
+        `min`, `max` and the `values` of the runs that have it.
         `layers`: for each its `name`, the type `chosen` most often (None where more than half of the runs removed the
         residual block around it), the candidates `kept` by half of the runs or more,
         and for every candidate how often it was `chosen` and `kept`, and the mean of its share (`relative`) with
@@ -33,6 +36,7 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
     depth = len(results[0]["layers"]) if results else 0
     return {
         "finished": len(results),
+        **({"unlearned": unlearned} if (unlearned := sum(map(is_unlearned, results))) else {}),
         "metrics": {name: {**moments(values), "values": values} for name, values in measured.items() if values},
         "layers": [_layer([one["layers"][number] for one in results]) for number in range(depth)],
         **({"averages": averages} if (averages := _averages(results)) else {}),

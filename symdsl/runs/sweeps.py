@@ -18,7 +18,7 @@ from symdsl.runs.summary import METRICS, value_at
 
 TABLE, PAGE = "sweep.csv", "sweep.html"
 
-FIGURES = (("parameters",), ("epochs",), *METRICS)
+FIGURES = (("parameters",), ("epochs",), ("priors_learned",), *METRICS)
 """Where `result.json` has the numbers that the table shows, each named by its path with dots."""
 
 _COLUMNS = {"run", "spec", "objective", "seed", "status", "reason", "layers", *map(".".join, FIGURES)}

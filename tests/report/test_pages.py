@@ -21,7 +21,7 @@ from processes import output_of
 from symdsl.diagnostics import RunError
 from symdsl.predictive.posterior import Predicted
 from symdsl.report import report_html
-from symdsl.report.charts import _decades
+from symdsl.report.charts import SERIES, _decades, confusion_chart, curves, time_chart
 from symdsl.report.comparison import comparison, groups, run_names
 from symdsl.report.page import Page, Section
 from symdsl.report.reading import Run, read_runs
@@ -242,6 +242,28 @@ def test_runs_of_one_seed_that_read_other_numbers_are_told(searched: Path, train
     assert told in section(comparison([first, changed]), "Metrics").words
     other_seed = attrs.evolve(changed, info={**changed.info, "seed": 5})
     assert section(comparison([first, other_seed]), "Metrics").words == "The best of each column is bold."
+
+
+def test_runs_that_learned_no_prior_are_named(searched: Path, again: Path) -> None:
+    first, second = (
+        attrs.evolve(run, result=(run.result or {}) | {"priors_learned": learned})
+        for run, learned in ((scored(one(searched), 711, 0.9, 0.5), True), (scored(one(again), 5, 0.8, 0.25), False))
+    )
+    told = "What each search chose, and its share. No prior was learned by seed 5: the networks fit too little."
+    assert section(comparison([first, second]), "Layer types").words == told
+    assert section(comparison([first, first]), "Layer types").words == "What each search chose, and its share."
+
+
+def test_names_are_shown_letter_by_letter_in_charts() -> None:
+    names = ["a<b>old", "x&amp;y"]
+    chart = confusion_chart(np.eye(2, dtype=np.int64), names)
+    shown = ["a&lt;b&gt;old", "x&amp;amp;y"]
+    assert (chart.traces[0].content["x"], chart.traces[0].content["y"]) == (shown, shown)
+    lines = [(name, SERIES[0], "solid", [1], [1.0]) for name in names * 8]
+    drawn = curves("Loss", "nats", lines)
+    assert [trace.content["name"] for trace in drawn.traces[:2]] == shown
+    assert drawn.height >= 300 + 14 * 20 == curves("Loss", "nats", lines[:2]).height + 14 * 20
+    assert [trace.content["y"] for trace in time_chart([(name, {"training": 1.0}) for name in names]).traces] == [shown]
 
 
 def test_runs_of_one_spec_are_told_apart_by_what_differs(searched: Path, again: Path) -> None:

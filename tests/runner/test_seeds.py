@@ -104,6 +104,9 @@ def test_the_summary_is_that_of_the_results(quick, tmp_path):
     assert read(tmp_path, "seeds.json") == json.loads(json.dumps(found.content))
     assert "learned structure" in found._repr_svg_()
     assert "3 of 3 seeds finished" in (tmp_path / "seeds.txt").read_text()
+    unlearned = sum(not one["priors_learned"] for one in results)
+    assert found.content.get("unlearned", 0) == unlearned > 0
+    assert f"no prior was learned in {unlearned} of them" in (tmp_path / "seeds.txt").read_text()
 
 
 def test_the_ranges_of_averages_are_means_over_the_seeds(tmp_path):

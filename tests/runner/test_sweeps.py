@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from processes import started
+from processes import call, started
 from symdsl.cli.sweeping import parts_of
 from symdsl.diagnostics import FAILED, NumericalError, RunError, SpecError
 from symdsl.progress import Observers, Silent
@@ -156,6 +156,10 @@ def test_a_sweep_is_a_folder_of_runs_and_a_table(tiny, tmp_path, in_process):
     ]
     result = RunFolder.view(tmp_path / "all" / "tiny-width=3-seed-2").read_result()
     assert float(rows[3]["test.nll"]) == result["test"]["nll"]
+    assert rows[3]["priors_learned"] == str(result["priors_learned"])
+    unlearned = sum(row["priors_learned"] == "False" for row in rows)
+    shown = call("show", folder.path).stdout
+    assert ("no prior was learned in" in shown) == bool(unlearned)
     assert rows[3]["layers"] == " ".join(f"{one['name']}={one['chosen']}" for one in result["layers"])
     assert "test.rmse" not in rows[0]
     assert "let width = 3" in (tmp_path / "all" / "tiny-width=3-seed-1" / "spec.sym").read_text()
