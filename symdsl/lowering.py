@@ -188,7 +188,7 @@ def _brought(
         raise RunError(f"`{module}` cannot build `{place}`: {type(error).__name__}: {error}") from error
     if not isinstance(path, nn.Path):
         raise RunError(f"`{module}` must build `{place}` as a `symdsl.nn.Path`, found `{type(path).__name__}`")
-    declared = [(tensor.name, tensor.shape) for tensor in candidate.tensors]
+    declared = [(tensor.name, tuple(tensor.shape)) for tensor in candidate.tensors]
     built = [(name, tuple(tensor.shape)) for name, tensor in path.named_parameters() if tensor.requires_grad]
     if sorted(built) != sorted(declared):
         raise RunError(f"`{place}` has the tensors {dict(built)}, but its kind declares {declared}")

@@ -127,7 +127,7 @@ def read_header(path: str, colour: str) -> Header:
 def header_of(image: Image, path: str, colour: str) -> Header:
     """Return the header of an opened image; see `read_header`."""
     (width, height), mode = image.size, image.mode
-    if image.format == "JPEG" and image.getexif().get(_ORIENTATION) in _TURNED:
+    if image.format != "PNG" and image.getexif().get(_ORIENTATION) in _TURNED:
         width, height = height, width
     if mode not in _CHANNELS[colour]:
         way_out = "; `colour = rgb` or `colour = grey` converts it" if mode in _CONVERTIBLE else ""

@@ -92,6 +92,6 @@ def pixels(image: Image.Image, channels: int) -> Tensor:
 
     A photograph is turned as its camera was held (the orientation in its EXIF data).
     """
-    upright = ImageOps.exif_transpose(image) if image.format == "JPEG" else image
+    upright = ImageOps.exif_transpose(image) if image.format != "PNG" else image
     values = np.array(upright.convert(_MODES[channels]))
     return torch.from_numpy(values).reshape(*values.shape[:2], -1).permute(2, 0, 1).float() / 255
