@@ -193,14 +193,13 @@ def _classes(folder: Path) -> dict[str, list[str]]:
 
 def _images(folder: Path) -> list[str]:
     """The images of a class, those of folders in it, too."""
-    names: list[str] = []
+    paths: list[str] = []
     for here, folders, files in os.walk(folder, onerror=_raised):
         folders[:] = [name for name in folders if name[0] != "."]
-        inside = os.path.relpath(here, folder)
-        names += [os.path.normpath(os.path.join(inside, name)) for name in files if _is_image(name)]
-    if not names:
+        paths += [os.path.join(here, name) for name in files if _is_image(name)]
+    if not paths:
         raise BadDataError(f"`{folder}` holds no PNG or JPEG image; {_LAYOUT}")
-    return [os.path.join(folder, name) for name in sorted(names)]
+    return sorted(paths)
 
 
 def _raised(error: OSError) -> None:

@@ -108,17 +108,17 @@ class _Request:
             say(f"{start} {line:{width}}  # {about}")
 
 
-_RESUME = (
-    "Continue the unfinished run in this folder; needs no SPEC. `--set data.path=...` says where its data are now."
-)
-
-
 def _search_options(command: Callable[..., None]) -> Callable[..., None]:
     options = (
         click.argument("spec", type=PATH, required=False),
         device_option,
         click.option("--out", type=PATH, help="Folder of the run, new or empty; by default a new one under runs/."),
-        click.option("--resume", type=PATH, help=_RESUME),
+        click.option(
+            "--resume",
+            type=PATH,
+            help="Continue the unfinished run in this folder; needs no SPEC. `--set data.path=...` says where its data "
+            "are now.",
+        ),
         click.option(
             "--from",
             "weights_from",

@@ -13,6 +13,7 @@ from symdsl.diagnostics import Collector, Span, shortened
 from symdsl.language.blots import blotted, complaint, is_note
 from symdsl.language.expectations import expected_words
 from symdsl.language.repairs import (
+    BRACES,
     FRESH_STARTS,
     ITEMS,
     KEYWORDS,
@@ -28,7 +29,6 @@ from symdsl.language.spans import token_span
 
 _MOST_ERRORS = 100
 _LOOKAHEAD = 3
-_BRACES = {"LBRACE": 1, "RBRACE": -1}
 
 
 def mend(
@@ -183,14 +183,14 @@ class _Mender:
 
     def _resumption(self, begun: int, accepted: Set[str]) -> int | None:
         """The first later token, outside the braces opened since `begun`, at which reading could go on."""
-        depth = sum(_BRACES.get(token.type, 0) for token in self.tokens[begun : self.next])
+        depth = sum(BRACES.get(token.type, 0) for token in self.tokens[begun : self.next])
         for index in range(self.next, len(self.tokens)):
             token = self.tokens[index]
             outside = depth <= 0 or token.type in STATEMENTS
             fresh = index > self.next or token.type in FRESH_STARTS
             if index > begun and outside and fresh and self._may_start(index) and _goes_on(token, accepted):
                 return index
-            depth += _BRACES.get(token.type, 0)
+            depth += BRACES.get(token.type, 0)
         return len(self.tokens) if begun < len(self.tokens) and accepted & {"$END", "RBRACE"} else None
 
     # words
@@ -266,7 +266,7 @@ def _unread(dropped: Sequence[Token]) -> Token:
 
 def _unexpected(trouble: Trouble) -> str:
     previous = trouble.previous.type if trouble.previous is not None else ""
-    complete = trouble.on_one_line and previous not in _BRACES and bool(trouble.accepted & (STATEMENTS | ITEMS))
+    complete = trouble.on_one_line and previous not in BRACES and bool(trouble.accepted & (STATEMENTS | ITEMS))
     expected = "the end of the line" if complete else expected_words(previous, trouble.accepted)
     found = "the end of the text" if trouble.token is None else f"`{shortened(trouble.token)}`"
     return f"expected {expected}, found {found}"

@@ -18,6 +18,8 @@ STATEMENTS = frozenset({"LET", "IMPORT", "DATA", "BLOCK", "NETWORK", "PRIOR", "S
 ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "USE", "REPEAT", "RESIDUAL", "AVERAGE", "PROJECT", "POOL", "FLATTEN"})
 FRESH_STARTS = STATEMENTS | ITEMS | {"RBRACE"}
 """Terminals that stand where something begins or ends, wherever on a line that is."""
+BRACES = {"LBRACE": 1, "RBRACE": -1}
+"""By how much a terminal changes the depth of braces."""
 KEYWORDS = STATEMENTS | ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}
 
 _MOST_CLOSED = 3
@@ -138,11 +140,13 @@ class Bracket:
     Attributes:
         token: the bracket.
         closer: the terminal that closes it.
+        caller: the name or kind right before it, if there is one: the bracket then holds its arguments.
         doubtful: whether it may have been meant to close before others inside it, so that what it holds is unknown.
     """
 
     token: Token
     closer: str
+    caller: str
     doubtful: bool
 
 
@@ -153,7 +157,8 @@ def open_bracket(tokens: Sequence[Token]) -> Bracket | None:
         token = tokens[index]
         if token.type in _OPENERS and not closed:
             called = index > 0 and tokens[index - 1].type in ("NAME", "KIND")
-            return Bracket(token, _OPENERS[token.type], nested and not called)
+            caller = str(tokens[index - 1]) if called else ""
+            return Bracket(token, _OPENERS[token.type], caller, nested and not called)
         closed += (token.type in _CLOSERS) - (token.type in _OPENERS)
         nested |= token.type in _CLOSERS
     return None

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from lark import Token
 
 from symdsl.diagnostics import Collector, Fix, shortened
+from symdsl.language.repairs import BRACES, STATEMENTS, open_bracket
 from symdsl.language.spans import behind, merged, token_span
 
 _BEFORE_VALUE = {"EQUAL", "LPAR", "LSQB", "COMMA", "ARROW", "PLUS", "MINUS", "STAR", "SLASH"}
@@ -17,8 +18,7 @@ _MOST_JOINED = 64
 _GROUPED = re.compile(r"\d+(_\d+)+")
 _DEFINING = {"LET", "NETWORK", "BLOCK", "PROFILE"}
 _TIMES = re.compile(r"(\d+)x(\d+)")
-_STATEMENTS = {"LET", "IMPORT", "DATA", "BLOCK", "NETWORK", "PRIOR", "SEARCH", "PROFILE"}
-_DEPTH = {"LPAR": 1, "LSQB": 1, "LBRACE": 1, "RPAR": -1, "RSQB": -1, "RBRACE": -1}
+_DEPTH = {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1} | BRACES
 
 
 def without_slips(tokens: Sequence[Token], source: str, collector: Collector) -> list[Token]:
@@ -51,7 +51,8 @@ def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> I
         elif before in _BEFORE_VALUE and _GROUPED.fullmatch(text):
             yield _reported(word, "NUMBER", text.replace("_", ""), "digits are not grouped", source, collector)
         elif before in _BEFORE_VALUE and (sides := _TIMES.fullmatch(text)):
-            kept = ", ".join(sides.groups()) if _caller(tokens, index) == "image" else sides[1]
+            bracket = open_bracket(tokens[:index])
+            kept = ", ".join(sides.groups()) if bracket is not None and bracket.caller == "image" else sides[1]
             token = _reported(word, "NUMBER", kept, "sizes are not written with `x`", source, collector)
             first, *others = kept.split(", ")
             yield Token.new_borrow_pos("NUMBER", first, token)
@@ -88,16 +89,6 @@ def _word(tokens: Sequence[Token], start: int) -> list[Token]:
             break
         word.append(token)
     return word
-
-
-def _caller(tokens: Sequence[Token], index: int) -> str:
-    """Return the word before the bracket that a token stands in."""
-    depth = 0
-    for place in range(index - 1, 0, -1):
-        depth += _DEPTH.get(tokens[place].type, 0)
-        if depth > 0:
-            return str(tokens[place - 1])
-    return ""
 
 
 def _is_hyphened(word: Sequence[Token]) -> bool:
@@ -156,11 +147,11 @@ def _with_statements_outside(tokens: Sequence[Token], source: str, collector: Co
     while index < len(tokens):
         token = tokens[index]
         fresh = index > 0 and tokens[index - 1].line != token.line
-        if depth <= 0 and token.type in _STATEMENTS:
+        if depth <= 0 and token.type in STATEMENTS:
             begun = len(found)
         opener = found[begun] if begun < len(found) else token
         indented = fresh and (token.column or 0) > (opener.column or 0)
-        if depth > 0 and indented and token.type in _STATEMENTS and opener.type in ("NETWORK", "BLOCK"):
+        if depth > 0 and indented and token.type in STATEMENTS and opener.type in ("NETWORK", "BLOCK"):
             end = _statement_end(tokens, index)
             help = f"move it before `{opener} {found[begun + 1]}`"
             message = f"`{token}` stands outside of networks and blocks"
@@ -169,7 +160,7 @@ def _with_statements_outside(tokens: Sequence[Token], source: str, collector: Co
             begun += end - index
             index = end
             continue
-        depth += {"LBRACE": 1, "RBRACE": -1}.get(token.type, 0)
+        depth += BRACES.get(token.type, 0)
         found.append(token)
         index += 1
     return found

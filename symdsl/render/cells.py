@@ -86,8 +86,8 @@ def _tables(shown: Any) -> Iterator[Table]:
 
 
 def is_unlearned(result: Mapping[str, Any]) -> bool:
-    """Return whether a search has learned no prior, since its network fits too little."""
-    return result.get("objective") != "map" and not result.get("priors_learned", True)
+    """Return whether a search learned no prior, by its result or its row of a sweep: its network fits too little."""
+    return result.get("objective") != "map" and result.get("priors_learned") is False
 
 
 def unfinished(name: str, run: Mapping[str, Any]) -> str:

@@ -6,7 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from symdsl.render.cells import UNKNOWN, Cells, new_table, number_text, percent_text, unfinished, with_lines
+from symdsl.render.cells import (
+    UNKNOWN,
+    Cells,
+    is_unlearned,
+    new_table,
+    number_text,
+    percent_text,
+    unfinished,
+    with_lines,
+)
 from symdsl.render.runs import time_text
 
 if TYPE_CHECKING:
@@ -42,7 +51,7 @@ def sweep_table(rows: Sequence[Row], axes: Sequence[str]) -> Group:
         table.add_row(*(Text(cell) for cell in (*choice, *_figures(alike, shown))))
     done = sum(row["status"] == "finished" for row in rows)
     others = [unfinished(row["run"], row) for row in rows if row["status"] != "finished"]
-    unlearned = sum(row["objective"] != "map" and row["priors_learned"] is False for row in rows)
+    unlearned = sum(map(is_unlearned, rows))
     said_of = [f"no prior was learned in {unlearned} runs: the networks fit too little"] if unlearned else []
     return with_lines(table, [f"{done} of {len(rows)} runs finished", *said_of, *others])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import attrs
@@ -16,7 +15,7 @@ from symdsl.diagnostics import RunError
 from symdsl.nn import Network, outputs_of
 from symdsl.render.audit import audit_svg
 from symdsl.runner.device import resolve_device
-from symdsl.runner.evaluate import examples_for
+from symdsl.runner.evaluate import Tell, examples_for, untold
 from symdsl.runner.loading import load_run
 from symdsl.runner.start import settle
 from symdsl.spec import load
@@ -37,9 +36,7 @@ class Audited:
     picture: bytes
 
 
-def audit_spec_or_run(
-    path: Path, group: str, device: str = "auto", tell: Callable[[str], object] = lambda line: None
-) -> Audited:
+def audit_spec_or_run(path: Path, group: str, device: str = "auto", tell: Tell = untold) -> Audited:
     """Audit the network of a finished run, or of a spec with its initial weights, on the test data.
 
     Args:
@@ -67,7 +64,7 @@ def _of_spec(path: Path, device: str) -> tuple[Network, Examples]:
     return net, dataset.test
 
 
-def _of_run(path: Path, device: str, tell: Callable[[str], object]) -> tuple[Network, Examples]:
+def _of_run(path: Path, device: str, tell: Tell) -> tuple[Network, Examples]:
     run = load_run(path, device)
     return run.network, examples_for(run, tell=tell)
 

@@ -20,13 +20,20 @@ from symdsl.runs import RunFolder
 from symdsl.runs.folder import CHANGED, SPEC
 from symdsl.spec import load_data
 
+Tell = Callable[[str], object]
+"""Takes a line that a user should read."""
+
+
+def untold(line: str) -> None:
+    """Drop a line: the default of functions that tell something."""
+
 
 def evaluate(
     run: str | Path,
     overrides: Mapping[str, Any] | None = None,
     device: str = "auto",
     data: Dataset | None = None,
-    tell: Callable[[str], object] = lambda line: None,
+    tell: Tell = untold,
 ) -> dict[str, Any]:
     """Return test metrics of the network that a run learned.
 
@@ -57,7 +64,7 @@ def examples_for(
     run: Run,
     overrides: Mapping[str, Any] | None = None,
     given: Dataset | None = None,
-    tell: Callable[[str], object] = lambda line: None,
+    tell: Tell = untold,
 ) -> Examples:
     """Return test examples for a run, standardized by its statistics, with labels as it numbers its classes.
 
