@@ -171,6 +171,13 @@ def test_usage_errors_end_with_2(tiny: Path, arguments: list[str], complaint: st
     assert complaint in words(done.stderr)
 
 
+def test_a_hyphen_is_no_output(tiny: Path) -> None:
+    done = call("compile", tiny, "-o", "-")
+    assert done.exit_code == 2
+    assert "`-` is no file: name one, or leave the option out" in words(done.stderr)
+    assert not Path("-").exists()
+
+
 @pytest.mark.parametrize("name", ["spec.sym", "run.json", "model.safetensors", "checkpoint.json"])
 def test_no_output_replaces_a_file_that_a_run_needs(run: Path, tmp_path: Path, name: str) -> None:
     output = run / name
@@ -996,6 +1003,7 @@ def test_a_sweep_that_fails_or_is_interrupted_says_how_to_go_on(
         (["tiny.sym", "--set", "width=1,,2"], 2, "must have the form"),
         (["tiny.sym", "--set", "width=1", "--set", "width=2"], 2, "`width` is given twice: write `width=V,V`"),
         (["tiny.sym", "--set", "width=1,1"], 2, "must list different values"),
+        (["tiny.sym", "--set", "rate=0.01,1e-2"], 2, "must list different values"),
         (["tiny.sym", "--resource", "four"], 2, "`four` must have the form K=V"),
         (["tiny.sym", "--resume", "all"], 2, "a sweep continues as it was started"),
         (["tiny.sym", "--set", "widht=1,2"], 1, "did you mean `width`?"),

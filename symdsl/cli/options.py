@@ -69,7 +69,9 @@ def seed_numbers(ctx: click.Context, param: click.Parameter, value: str | None) 
 
 
 def new_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    """Return the path of an output, which may not be a file that a run needs."""
+    """Return the path of an output, which may not be a file that a run needs, nor `-`, which is none."""
+    if value == Path("-"):
+        raise click.BadParameter("`-` is no file: name one, or leave the option out", ctx, param)
     if value is not None:
         from symdsl.runs.folder import is_kept_file
 

@@ -50,10 +50,18 @@ def values_by_key(ctx: click.Context, param: click.Parameter, given: tuple[str, 
             raise click.BadParameter(f"`{written}` must have the form K=V or K=V,V,...", ctx, param)
         if key in found:
             raise click.BadParameter(f"`{key}` is given twice: write `{key}=V,V`", ctx, param)
-        if len(set(parts)) < len(parts):
+        if len({_as_number(one) for one in parts}) < len(parts):
             raise click.BadParameter(f"`{written}` must list different values", ctx, param)
         found[key] = parts
     return found
+
+
+def _as_number(written: str) -> float | str:
+    """Return the number that a text writes, or the text."""
+    try:
+        return float(written)
+    except ValueError:
+        return written
 
 
 def resources_by_name(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
