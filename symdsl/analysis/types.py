@@ -62,7 +62,8 @@ def bind_partly(signature: Signature, arguments: Sequence[Given], span: Span, sc
     missing = [one.name for one in signature.parameters if one.default is REQUIRED and one.name not in placed]
     if missing and sound:
         message = f"`{signature.name}` needs {listing(missing)}"
-        scope.collector.report("E403", span, message, help=f"write `{signature.usage}`")
+        by_place = attrs.evolve(signature, parameters=tuple(one for one in signature.parameters if not one.by_name))
+        scope.collector.report("E403", span, message, help=f"write `{by_place.usage}`")
     bound = {one.name: _value(one, placed.get(one.name), scope) for one in signature.parameters}
     complete = sound and not missing and all(bound[name] is not None for name in placed)
     return {name: value for name, value in bound.items() if value is not None}, complete

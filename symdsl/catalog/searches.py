@@ -155,3 +155,8 @@ SEARCH = Signature(
     ),
 )
 """Every key of `search`; `epochs` count passes over the training data, `every` training steps, `batch` examples."""
+
+
+def optimizer_with(argument: str) -> str | None:
+    """Return a call of the optimiser that has an argument, such as `adam(lr = ...)`, or nothing."""
+    return next((f"{one.name}({argument} = ...)" for one in OPTIMIZERS if one.parameter(argument)), None)

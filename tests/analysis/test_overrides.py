@@ -159,6 +159,11 @@ def test_the_source_comes_before_transforms() -> None:
             {"search.epoch": "3"},
             r"(?s)E310\]: unknown key `epoch` of `search`\n  --> --set:1:8\n.*did you mean `epochs`\?",
         ),
+        (
+            {"search.lr": "1"},
+            r'(?s)E310\]: unknown key `lr` of `search`.*write `--set "search.optimizer=adam\(lr = ...\)"`',
+        ),
+        ({"search.optimizer.lr": "1"}, r"(?s)E310\]: unknown key `optimizer.lr` of `search`.*adam\(lr = ...\)"),
         ({"data.copy": "3"}, r"(?s)E310\]: unknown key `copy` of `data`\n  --> --set:1:6\n.*did you mean `copies`\?"),
         ({"serch.epochs": "3"}, r"(?s)E310\]: unknown section `serch`.*did you mean `search`\?"),
         ({"width": "1e30"}, r"E402\]: `channels` \(=\d{31}\) must be from 1 to 9223372036854775807\n"),
