@@ -122,7 +122,7 @@ class _Request:
     multiple=True,
     metavar="K=V,V,...",
     callback=values_by_key,
-    help="Run with each of these values: width=4,8 or candidates=[CONV(3)],[F-FC,CONV(3)]. Several `--set` give all "
+    help='Run with each of these values: width=4,8 or "candidates=[CONV(3)],[F-FC,CONV(3)]". Several `--set` give all '
     "combinations.",
 )
 @click.option(

@@ -84,8 +84,8 @@ class Structure:
         nodes = trainer.facts.network.nodes
         curvature = "joint" if self.estimator == SKETCH else self.estimator.curvature
         interval = evidence_interval(nodes, curvature, self._looked_at, trainer.search.batch)
-        steps = trainer.steps_per_epoch * (trainer.search.epochs - trainer.search.burnin)
-        self.every = trainer.search.every or max(min(interval, steps // LEAST_STEPS), 1)
+        self._steps = trainer.steps_per_epoch * (trainer.search.epochs - trainer.search.burnin)
+        self.every = trainer.search.every or max(min(interval, self._steps // LEAST_STEPS), 1)
         self._idle: dict[str, int] = {}
         self._overfull = False
         self._has_fitted: bool | None = True if has_noise else None
@@ -268,6 +268,9 @@ class Structure:
             self.note(
                 "no prior was learned: under none does the evidence exceed that of constant outputs; train longer"
             )
+        if self._steps < self.every:
+            after = f"{max(self._steps, 0):,} training steps follow burn-in"
+            self.note(f"no evidence step took place: `every` is {self.every:,}, and {after}")
         return final_laplace(self.trainer)
 
     def _noise_target(self, laplace: Laplace) -> float:

@@ -95,6 +95,8 @@ def test_a_run_whose_network_never_fits_says_so(small, tmp_path, epochs, every, 
     spec = small(**EASY, search__epochs=epochs, search__every=every)
     result = runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[heard])
     assert heard.notes.count(NOTE) == notes
+    idle = sum(note.startswith("no evidence step took place: `every` is 1,000, and ") for note in heard.notes)
+    assert idle == (every == 1000)
     assert result["priors_learned"] == (notes == 0)
     assert ("no prior was learned: the network fits too little" in score_lines(result)) == (notes > 0)
 
