@@ -8,11 +8,11 @@ from collections.abc import Collection
 import attrs
 
 from symdsl.analysis.checks import (
-    check_bound,
     check_comments,
     check_invariance,
     check_lets,
     check_network,
+    check_objective,
     check_search,
     check_twins,
 )
@@ -67,7 +67,7 @@ def analyse(
         return None
     spans = {setting.name.text: setting.span for setting in definitions.search}
     check_search(search, spans, definitions.network.name.span, collector)
-    check_bound(search, network, spans, collector)
+    check_objective(search, network, spans, collector)
     check_invariance(search, data, spans, collector)
     if collector.failed:
         return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from symdsl.analysis.drafts import LayerDraft
-from symdsl.analysis.facts import Data, FactorSize, Layer, Lift, Mean, Network, Node, Search
+from symdsl.analysis.facts import Data, FactorSize, Fisher, Layer, Lift, Mean, Network, Node, Search
 from symdsl.analysis.joins import joins
 from symdsl.analysis.names import Scope
 from symdsl.diagnostics import Collector, Span
@@ -19,6 +19,8 @@ _MOST_CURVATURE_BYTES = 8 * 2**30
 _LEAST_KERNEL = 3
 _LAPLACE_ONLY = ("start", "examples", "prior_optimizer")
 """Keys of `search` that say how the Laplace evidence is climbed."""
+_FISHER = Fisher("mc", 1)
+"""The value of `fisher` that is left out."""
 _DIVISOR = re.compile(
     r"//\s*\(?\s*(?:[0-9]+|([A-Za-z_][A-Za-z0-9_]*))\s*\)?\s*(?:[-+*%]\s*[\w.()]+\s*)?"
     r"(?:\|>.*|(?:[)\]]\s*)?stride\b.*)?"
@@ -147,9 +149,13 @@ def _check_memory(node: Node, collector: Collector) -> None:
         collector.report("W105", node.span, message, help="`F-FC` or a smaller map needs far less")
 
 
-def check_bound(search: Search, network: Network, spans: Mapping[str, Span], collector: Collector) -> None:
-    """Report what `objective = elbo` cannot learn, and warn of settings that it has no use for."""
-    if search.objective.name != "elbo":
+def check_objective(search: Search, network: Network, spans: Mapping[str, Span], collector: Collector) -> None:
+    """Report what `objective = elbo` cannot learn, and warn of settings that an objective has no use for."""
+    objective = search.objective
+    if objective.curvature == "joint" and objective.fisher != _FISHER:
+        message = "`fisher` is of no use to `laplace(joint)`"
+        collector.report("W113", spans["objective"], message, help="drop it, or write `laplace(kfac, ...)`")
+    if objective.name != "elbo":
         return
     layers = network.layers
     for layer in layers:

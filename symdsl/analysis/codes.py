@@ -469,8 +469,8 @@ _TABLE = (
     ),
     Code(
         "W113",
-        "a setting that `objective = elbo` has no use for",
-        "`start`, `examples` and `prior_optimizer` say how the Laplace evidence is estimated and climbed.",
+        "a setting that the objective has no use for",
+        "`start`, `examples` and `prior_optimizer` serve the Laplace evidence, `fisher` only its Kronecker factors.",
         "search {\n  objective = elbo\n  examples = 100\n}",
         "search {\n  objective = elbo\n  every = 10\n}",
     ),
