@@ -45,6 +45,11 @@ class Estimator:
             return SKETCH if has_noise else FINAL
         return cls(curvature, fisher_of(objective.fisher.kind, objective.fisher.samples))
 
+    @property
+    def is_joint(self) -> bool:
+        """Whether one matrix holds the curvature of all tensors together."""
+        return self.curvature in ("joint", "sketch")
+
 
 FINAL = Estimator("joint", Rademacher(1))
 FINAL_EXAMPLES = 4096

@@ -62,7 +62,7 @@ def starts(facts: Facts, examples: int) -> tuple[StartKind, ...]:
         facts: the checked spec.
         examples: training examples, which decide where the spec does not.
     """
-    stated = facts.search.start or ("both" if examples <= FEW_EXAMPLES else "symmetric")
+    stated = facts.search.start or ("both" if examples <= FEW_EXAMPLES else "relaxed")
     if stated != "both":
         return (stated,)
     return ("relaxed", "symmetric") if any(_breaking(facts)) else ("relaxed",)

@@ -63,7 +63,7 @@ class Structure:
     MacKay's fixed point, and so does the noise variance of a regression; ranges of averages go up the evidence. What is
     drawn follows from seed and step. Until the evidence of a classifier first exceeds that of constant outputs, under
     some precisions, these stay and nothing is pruned: the network has not fitted yet. From then on no more effective
-    parameters count than the fit has gained nats over constant outputs.
+    parameters count than the nats that the fit has gained over constant outputs can pay for.
 
     Args:
         trainer: the weights, whose priors these are.
@@ -182,24 +182,35 @@ class Structure:
         trainer, share = self.trainer, 1 - self.trainer.search.prior_optimizer.damping
         gained = self._nats_gained(laplace)
         learned = self.learned if self._has_fitted and gained > 0 else frozenset[str]()
-        precisions = mackay_step(laplace, learned, share, self._least, gained)
+        precisions = mackay_step(laplace, learned, share, self._least, gained / self._price(laplace))
         if not trainer.likelihood.has_noise:
             return precisions, trainer.noise
         log_noise = (1 - share) * math.log(trainer.noise) + share * math.log(self._noise_target(laplace))
         return precisions, math.exp(log_noise)
 
     def _nats_gained(self, laplace: Laplace) -> float:
-        """Return by how many nats a classifier fits better than constant outputs; infinity for a regression.
-
-        So many effective parameters count at most.
-        At MacKay's fixed point the penalty of every tensor is gamma_k, and `log det(I + H / delta)` is at least the sum
-        of all gamma_k, as log(1 + x) >= x / (1 + x). So the evidence is at most the log likelihood less that sum: with
-        more effective parameters than nats gained, that of constant outputs would be higher. Kronecker factors count
-        that many in networks of fully connected layers for most of a short run.
-        """
+        """Return by how many nats a classifier fits better than constant outputs; infinity for a regression."""
         if laplace.likelihood.has_noise:
             return math.inf
         return self.trainer.constant_loss - laplace.loss
+
+    def _price(self, laplace: Laplace) -> float:
+        """Return how many of the nats gained an effective parameter costs.
+
+        It costs one at least. At MacKay's fixed point the penalty of every tensor is gamma_k, and `log det(I + H /
+        delta)` is at least the sum of all gamma_k, as log(1 + x) >= x / (1 + x). So the evidence is at most the log
+        likelihood less that sum: with more effective parameters than nats gained, that of constant outputs would be
+        higher.
+
+        Kronecker factors count many times too much. Large counts at first keep a network that could fit every example
+        from doing so; large counts at the end only hold back one that could not. So by Kronecker factors the price
+        rises in the course of training to log P, of P parameters under learned priors: what the best of P parameters
+        gains by chance where none has an effect (Foster & George 1994).
+        """
+        if self.estimator.is_joint:
+            return 1.0
+        most = math.log(sum(laplace.ggn.sizes.values()))
+        return 1 + (max(1.0, most) - 1) * self.trainer.progress
 
     def _remove_block(self, gains: Mapping[str, float]) -> list[str]:
         """Leave out one residual block, that of the largest gain of those with a positive one for some steps.

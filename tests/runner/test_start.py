@@ -144,7 +144,8 @@ def started(text: str, kind: StartKind = "relaxed", examples: int = FEW_EXAMPLES
     ("stated", "examples", "expected"),
     [
         (None, FEW_EXAMPLES, ("relaxed", "symmetric")),
-        (None, FEW_EXAMPLES + 1, ("symmetric",)),
+        (None, FEW_EXAMPLES + 1, ("relaxed",)),
+        ("symmetric", FEW_EXAMPLES + 1, ("symmetric",)),
         ("both", FEW_EXAMPLES + 1, ("relaxed", "symmetric")),
         ("relaxed", FEW_EXAMPLES + 1, ("relaxed",)),
         ("symmetric", 1, ("symmetric",)),

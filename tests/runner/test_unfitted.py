@@ -1,5 +1,7 @@
 """Networks that have not fitted yet: evidence steps leave their priors and their paths alone."""
 
+import math
+
 import pytest
 
 from runner.test_search import Listening
@@ -54,18 +56,23 @@ def test_the_priors_of_a_regression_move_from_the_first_step_on():
     assert one.trainer.precisions != before
 
 
-def test_no_more_effective_parameters_count_than_the_fit_has_gained_nats(small):
-    one = structure(small(**EASY, search__optimizer="adam(lr = 0.01)"))
+@pytest.mark.parametrize("curvature", ["joint", "kfac"])
+def test_no_more_effective_parameters_count_than_the_nats_gained_pay_for(small, curvature):
+    spec = small(**EASY, search__optimizer="adam(lr = 0.01)", search__objective=f"laplace({curvature})")
+    one = structure(spec)
     one.trainer.train_epoch()
     one.trainer.precisions = dict.fromkeys(one.trainer.precisions, 0.01)
     one._least, one._has_fitted = {}, True
     laplace = one.evidence_step().laplace
     effective = laplace.effective_parameters()
     gained, total = one.trainer.constant_loss - laplace.loss, sum(effective.values())
-    assert 0 < gained < total
+    parameters = sum(laplace.ggn.sizes.values())
+    progress = 1 / spec.facts.search.epochs
+    price = 1 if curvature == "joint" else 1 + progress * (math.log(parameters) - 1)
+    assert 0 < gained / price < total
     share = 1 - one.trainer.search.prior_optimizer.damping
     after = {key: (one.trainer.precisions[key] / 0.01) ** (1 / share) * 0.01 for key in one.learned}
-    expected = {key: gained / total * effective[key] / laplace.squared_norms[key] for key in one.learned}
+    expected = {key: gained / price / total * effective[key] / laplace.squared_norms[key] for key in one.learned}
     assert after == pytest.approx(expected)
 
 
