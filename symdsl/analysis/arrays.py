@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 import attrs
 
 from symdsl.analysis.doubts import doubts_of_labels, doubts_of_shape, doubts_of_targets
-from symdsl.catalog.data import BadDataError, Outline, Task, located
+from symdsl.catalog.data import ELSEWHERE, BadDataError, Outline, Task, located
 from symdsl.language.nearby import nearest
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def outline_of_arrays(path: str, task: str) -> Outline:
         return _read(file, task)
     except FileNotFoundError as error:
         near = nearest(file, ".npz")
-        help = f"did you mean `{near.as_posix()}`?" if near else ""
+        help = f"did you mean `{near.as_posix()}`?" if near else ELSEWHERE
         raise BadDataError(f"there is no file `{path}`", help) from error
     except (OSError, RuntimeError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise BadDataError(f"`{path}` is not a readable .npz file: save it again with `numpy.savez`") from error

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from symdsl.catalog.data import BadDataError, Outline, located
+from symdsl.catalog.data import ELSEWHERE, BadDataError, Outline, located
 from symdsl.language.nearby import nearest
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ def list_images(path: Path) -> ImageFolder:
     """
     if not path.is_dir():
         near = nearest(path, "")
-        raise BadDataError(f"there is no folder `{path}`", f"did you mean `{near.as_posix()}`?" if near else "")
+        help = f"did you mean `{near.as_posix()}`?" if near else ELSEWHERE
+        raise BadDataError(f"there is no folder `{path}`", help)
     train, test = (_classes(path / part) for part in ("train", "test"))
     strange = next((name for name in test if name not in train), None)
     if strange is not None:

@@ -37,6 +37,10 @@ class BadDataError(Exception):
         super().__init__(message)
 
 
+ELSEWHERE = "paths are relative to the working directory; `--set data.path=...` says where the data are now"
+"""The help for data that are not where the spec says."""
+
+
 def located(path: str) -> Path:
     """Return the path of files that a spec names, relative to the working directory; `~` is the home directory.
 

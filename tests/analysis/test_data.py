@@ -265,6 +265,9 @@ def test_a_missing_file_gets_a_suggestion(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match="there is no file") as raised:
         parse(text(tmp_path / "aa.npz"))
     assert raised.value.diagnostics[0].help == f"did you mean `{(tmp_path / 'a.npz').as_posix()}`?"
+    with pytest.raises(SpecError, match="there is no file") as raised:
+        parse(text(tmp_path / "unlike.npz"))
+    assert "`--set data.path=...` says where" in raised.value.diagnostics[0].help
 
 
 def test_damaged_and_missing_files(tmp_path: Path) -> None:
