@@ -16,6 +16,9 @@ FEW_EXAMPLES = 1 << 14
 """Up to this many training examples weights are trained by Adam, beyond by SOAP, and a search by default tries both
 starts and uses the joint curvature."""
 
+TARGET_COLUMNS = 16
+"""Gradients of an example that an evidence step of a regression takes at most, each of a sum of targets."""
+
 LEAST_STEPS = 10
 """Evidence steps of a run, whatever they cost, if nothing else is asked for: a run this short costs little."""
 

@@ -179,10 +179,11 @@ class MonteCarlo(_Sampled):
 
 @attrs.frozen
 class Rademacher(_Sampled):
-    """`samples` sums of all columns, each column with a random sign in every example: unbiased.
+    """`samples` sums of columns, each column in one of them with a random sign in every example: unbiased.
 
-    Where the network is nearly certain of an example, a drawn label almost always has a column that almost vanishes,
-    and now and then one that does not; such a sum is as small as the example's Lambda every time.
+    There are no more sums than columns; as many are exact. Where the network is nearly certain of an example, a drawn
+    label almost always has a column that almost vanishes, and now and then one that does not; such a sum is as small as
+    the example's Lambda every time.
 
     Raises:
         ValueError: `samples` is not positive.
@@ -191,12 +192,17 @@ class Rademacher(_Sampled):
     def loss_hessian_sqrt(
         self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator
     ) -> Iterator[Tensor]:
-        """Yield columns `[example, output]` with random signs, whose outer products sum to Lambda in expectation."""
-        for _ in range(self.samples):
-            bits = torch.randint(2, outputs.shape, generator=generator, device=outputs.device)
-            signs = (2 * bits - 1).to(outputs.dtype) * self.samples**-0.5
-            columns = zip(signs.T, likelihood.loss_hessian_sqrt(outputs), strict=True)
-            yield sum((sign.unsqueeze(1) * column for sign, column in columns), torch.zeros_like(outputs))
+        """Yield sums `[example, output]` of columns, whose outer products sum to Lambda in expectation."""
+        bits = torch.randint(2, outputs.shape, generator=generator, device=outputs.device)
+        signs = (2 * bits - 1).to(outputs.dtype)
+        sums = [torch.zeros_like(outputs) for _ in range(self.number(outputs.shape[1]))]
+        for k, column in enumerate(likelihood.loss_hessian_sqrt(outputs)):
+            sums[k % len(sums)] += signs[:, k : k + 1] * column
+        yield from sums
+
+    def number(self, outputs: int) -> int:
+        """Return the number of sums, at most one for each output."""
+        return min(self.samples, outputs)
 
 
 Fisher = Exact | MonteCarlo | Rademacher

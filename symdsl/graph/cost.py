@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import attrs
 
 from symdsl.analysis.averages import copies
-from symdsl.analysis.facts import FLOAT32_BYTES, Candidate, FactorSize, Join, Layer, Node, ParameterTensor
+from symdsl.analysis.facts import FLOAT32_BYTES, Candidate, Data, FactorSize, Join, Layer, Node, ParameterTensor
+from symdsl.catalog.searches import TARGET_COLUMNS
 from symdsl.graph.build import chain, layers
 
 if TYPE_CHECKING:
@@ -71,7 +72,12 @@ def layer_curvature_bytes(layer: Layer) -> int:
     return sum(one.curvature_bytes for one in layer.candidates) + sum(one.curvature_bytes for one in biases(layer))
 
 
-def evidence_interval(nodes: Iterable[Node], curvature: str, examples: int, batch: int) -> int:
+def joint_columns(data: Data) -> int:
+    """Return how many gradients of an example the joint curvature is estimated from: one for classes."""
+    return min(data.classes, TARGET_COLUMNS) if data.task == "regression" else 1
+
+
+def evidence_interval(nodes: Iterable[Node], curvature: str, examples: int, batch: int, columns: int = 1) -> int:
     """Return the training steps between evidence steps for which evidence takes about a tenth of the time.
 
     With residual blocks that includes the joint matrix, and a forward pass without each block.
@@ -81,11 +87,13 @@ def evidence_interval(nodes: Iterable[Node], curvature: str, examples: int, batc
         curvature: `joint`, or another name of a curvature.
         examples: examples that an evidence step uses.
         batch: examples of a training step.
+        columns: see `joint_columns`.
     """
     nodes = tuple(nodes)
     blocks = sum(isinstance(node, Join) for node in nodes)
     used = {"joint": curvature == "joint" or blocks > 0, "kfac": curvature != "joint"}
-    passes = blocks / _BACKWARD + sum(RELATIVE_COST[key] for key, yes in used.items() if yes)
+    price = {"joint": columns * RELATIVE_COST["joint"], "kfac": RELATIVE_COST["kfac"]}
+    passes = blocks / _BACKWARD + sum(price[key] for key, yes in used.items() if yes)
     times = copies(nodes)
     candidates = [(one, times[node.name]) for node in nodes if isinstance(node, Layer) for one in node.candidates]
     training = _BACKWARD * batch * sum(number * one.multiply_adds for one, number in candidates)

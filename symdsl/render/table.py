@@ -11,7 +11,7 @@ from symdsl.analysis.joins import joins
 from symdsl.catalog.searches import FEW_EXAMPLES, LEAST_STEPS
 from symdsl.graph import memory, multiply_adds, parameters, strict_symmetry
 from symdsl.graph.build import chain, layers
-from symdsl.graph.cost import EVIDENCE_SHARE, biases, evidence_interval
+from symdsl.graph.cost import EVIDENCE_SHARE, biases, evidence_interval, joint_columns
 from symdsl.render.cells import Cells, add_section, is_unlearned, new_table, number_text, percent_text, with_lines
 
 if TYPE_CHECKING:
@@ -131,7 +131,10 @@ def _evidence(graph: nx.DiGraph[str]) -> str:
         return "the variational bound, in every training step"
     if every is not None:
         return f"{examples:,} examples every {every:,} training steps"
-    joint, kfac = (evidence_interval(chain(graph), curvature, examples, batch) for curvature in ("joint", "kfac"))
+    columns = joint_columns(graph.graph["data"])
+    joint, kfac = (
+        evidence_interval(chain(graph), curvature, examples, batch, columns) for curvature in ("joint", "kfac")
+    )
     return (
         f"{examples:,} examples every {joint:,} training steps, or {kfac:,} beyond {FEW_EXAMPLES:,} training examples, "
         f"about {EVIDENCE_SHARE:.0%} of the time, "

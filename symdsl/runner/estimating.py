@@ -7,7 +7,7 @@ import torch
 
 from symdsl import ranks
 from symdsl.analysis.facts import Objective
-from symdsl.catalog.searches import FEW_EXAMPLES
+from symdsl.catalog.searches import FEW_EXAMPLES, TARGET_COLUMNS
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
 from symdsl.evidence.joint import GRADIENTS
@@ -42,7 +42,7 @@ class Estimator:
         """
         curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-expand")
         if curvature == "joint":
-            return SKETCH if has_noise else FINAL
+            return TARGETS if has_noise else FINAL
         return cls(curvature, fisher_of(objective.fisher.kind, objective.fisher.samples))
 
     @property
@@ -57,6 +57,15 @@ FINAL_EXAMPLES = 4096
 
 SKETCH = Estimator("sketch", Rademacher(1))
 """How it is estimated where effective numbers beyond the sketch are not needed."""
+
+TARGETS = Estimator("sketch", Rademacher(TARGET_COLUMNS))
+"""How it is estimated in a regression, where all targets are equally certain: one sum for each example has no more
+effective parameters than there are examples, however many targets there are."""
+
+
+def sketch_of(trainer: Trainer) -> Estimator:
+    """Return the joint sketch that suits the likelihood."""
+    return TARGETS if trainer.likelihood.has_noise else SKETCH
 
 
 def laplace_at(
@@ -110,7 +119,7 @@ def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
     Raises:
         NumericalError: see `laplace_at`.
     """
-    laplace = laplace_at(trainer, SKETCH, index, scaled=False)
+    laplace = laplace_at(trainer, sketch_of(trainer), index, scaled=False)
     bound = (laplace.log_likelihood() - 0.5 * laplace.log_det.value) / laplace.examples
     return ranks.from_first(lambda: bound)
 
@@ -125,7 +134,7 @@ def final_laplace(trainer: Trainer) -> Laplace:
     """
     index = sample(trainer, FINAL_EXAMPLES)
     if trainer.likelihood.has_noise:
-        return laplace_at(trainer, SKETCH, index)
+        return laplace_at(trainer, TARGETS, index)
     further = max(len(index), GRADIENTS - len(index))
     exact = min(further // max(trainer.facts.data.classes - 1, 1), len(index))
     return laplace_at(trainer, FINAL, _least_certain_first(trainer, index), exact=exact)

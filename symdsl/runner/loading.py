@@ -51,7 +51,8 @@ class Run:
     def precisions(self) -> dict[str, float]:
         """The precisions of the priors that the run ended with, by key of `network.tensors()`.
 
-        `symdsl.laplace.fit(run.network, data.train, precisions=run.precisions, noise=run.noise)` has its evidence.
+        With `curvature="joint"`, `symdsl.laplace.fit(run.network, data.train, precisions=run.precisions,
+        noise=run.noise)` has about its evidence, for `standardize(targets)` in units of standardized targets.
         """
         measured = {layer["name"]: layer for layer in self.result["layers"]}
         found = {f"{name}.{BIAS}": one["bias"]["precision"] for name, one in measured.items()}

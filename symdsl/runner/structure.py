@@ -15,9 +15,9 @@ from symdsl import ranks
 from symdsl.catalog.searches import LEAST_STEPS
 from symdsl.evidence import ExtrapolatedSketch, Laplace
 from symdsl.evidence.prior_updates import at_best_precisions, mackay_step
-from symdsl.graph.cost import evidence_interval
+from symdsl.graph.cost import evidence_interval, joint_columns
 from symdsl.nn import Block, outputs_of
-from symdsl.runner.estimating import SKETCH, Estimator, evidence_bound, final_laplace, laplace_at, sample
+from symdsl.runner.estimating import Estimator, evidence_bound, final_laplace, laplace_at, sample, sketch_of
 from symdsl.runner.ranges import Ranges
 from symdsl.runner.shares import evidence_record, path_effective, tensors_of
 from symdsl.runner.start import Start
@@ -81,9 +81,10 @@ class Structure:
         examples, has_noise = len(trainer.train), trainer.likelihood.has_noise
         self.estimator = Estimator.of(trainer.search.objective, examples, has_noise)
         self._looked_at = min(trainer.search.examples, len(trainer.train))
-        nodes = trainer.facts.network.nodes
-        curvature = "joint" if self.estimator == SKETCH else self.estimator.curvature
-        interval = evidence_interval(nodes, curvature, self._looked_at, trainer.search.batch)
+        curvature = "joint" if self.estimator.is_joint else self.estimator.curvature
+        nodes, batch = trainer.facts.network.nodes, trainer.search.batch
+        columns = joint_columns(trainer.facts.data)
+        interval = evidence_interval(nodes, curvature, self._looked_at, batch, columns)
         self._steps = trainer.steps_per_epoch * (trainer.search.epochs - trainer.search.burnin)
         self.every = trainer.search.every or max(min(interval, self._steps // LEAST_STEPS), 1)
         self._idle: dict[str, int] = {}
@@ -175,7 +176,8 @@ class Structure:
         """Return the approximation by the joint sketch alone, that of `laplace` or one of the same examples."""
         if isinstance(laplace.ggn, ExtrapolatedSketch):
             return attrs.evolve(laplace, ggn=laplace.ggn.sketch)
-        return laplace if self.estimator == SKETCH else laplace_at(self.trainer, SKETCH, index)
+        sketch = sketch_of(self.trainer)
+        return laplace if self.estimator == sketch else laplace_at(self.trainer, sketch, index)
 
     def _moved(self, laplace: Laplace) -> tuple[dict[str, float], float]:
         """Return the precisions, once the network has fitted, and the noise, moved towards the largest evidence."""

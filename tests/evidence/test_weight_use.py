@@ -371,6 +371,17 @@ def test_signs_sum_to_the_hessian_of_the_likelihood():
     torch.testing.assert_close(column.T @ column / len(column), p.diag() - p.outer(p), atol=5e-3, rtol=0)
 
 
+@pytest.mark.parametrize(("samples", "sums"), [(1, 1), (2, 2), (3, 3), (8, 3)])
+def test_as_many_sums_with_signs_as_columns_are_these(samples, sums):
+    outputs = torch.randn(5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    fisher = Rademacher(samples)
+    found = torch.stack(list(fisher.loss_hessian_sqrt(Categorical(), outputs, torch.Generator().manual_seed(0))))
+    columns = torch.stack(list(Categorical().loss_hessian_sqrt(outputs)))
+    assert len(found) == fisher.number(3) == sums
+    hessian, sketched = (torch.einsum("kni,knj->nij", one, one) for one in (columns, found))
+    assert torch.allclose(hessian, sketched, atol=1e-12) == (sums == 3)
+
+
 def test_signs_are_even_where_labels_are_rarely_drawn():
     certain = [12.0, 0.0, 0.0, 0.0]
     trace = 1 - float(torch.tensor(certain, dtype=torch.float64).softmax(0).square().sum())

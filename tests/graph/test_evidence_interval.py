@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import attrs
 import pytest
 
 from symdsl.graph.build import chain
-from symdsl.graph.cost import EIGENVALUE_COST, EVIDENCE_SHARE, RELATIVE_COST, evidence_interval, multiply_adds
+from symdsl.graph.cost import (
+    EIGENVALUE_COST,
+    EVIDENCE_SHARE,
+    RELATIVE_COST,
+    evidence_interval,
+    joint_columns,
+    multiply_adds,
+)
 from symdsl.spec import Spec, parse
 
 SPEC = """
@@ -58,3 +66,16 @@ def test_residual_blocks_cost_a_forward_pass_each_and_the_joint_matrix(curvature
     expected = (joint + 1 / 3) * 256 / 128 / EVIDENCE_SHARE
     found = interval(with_blocks, curvature, 256, 128) - interval(without, curvature, 256, 128)
     assert abs(found - expected) < 1
+
+
+@pytest.mark.parametrize(
+    ("task", "classes", "columns"), [("classification", 5, 1), ("regression", 1, 1), ("regression", 40, 16)]
+)
+def test_a_regression_takes_up_to_sixteen_gradients_of_each_example(task: str, classes: int, columns: int):
+    data = attrs.evolve(parse(SPEC).facts.data, task=task, classes=classes)
+    assert joint_columns(data) == columns
+    nodes, one = list(chain(parse(SPEC).graph())), interval(parse(SPEC), "joint", 256, 128)
+    assert evidence_interval(nodes, "joint", 256, 128, columns) - one == pytest.approx(
+        (columns - 1) * RELATIVE_COST["joint"] * 2 / EVIDENCE_SHARE, abs=1
+    )
+    assert evidence_interval(nodes, "kfac-expand", 256, 128, columns) == interval(parse(SPEC), "kfac-expand", 256, 128)

@@ -419,3 +419,16 @@ def test_all_columns_of_uncertain_examples_bring_the_log_determinant_near_that_o
 def test_the_reported_counts_of_a_regression_are_those_of_the_sketch(small):
     assert isinstance(final_laplace(structure(small()).trainer).ggn, ExtrapolatedSketch)
     assert isinstance(final_laplace(structure(*regression()).trainer).ggn, JointSketch)
+
+
+def test_the_evidence_of_several_targets_is_that_of_as_many_regressions():
+    one = structure(*regression()).trainer
+    one.precisions, one.noise = {"h1.FC.w": 0.5, "h1.bias": 2.0}, 0.01
+    inputs = torch.cat((one.train.x.flatten(1), torch.ones(300, 1)), 1).double()
+    delta = torch.tensor([0.5, 0.5, 0.5, 0.5, 2.0], dtype=torch.float64)
+    data = inputs.T @ inputs / one.noise
+    one_target = torch.linalg.slogdet(data / delta + torch.eye(5)).logabsdet
+    counts = 1 - delta * torch.linalg.inv(data + delta.diag()).diagonal()
+    found = final_laplace(one).log_det
+    assert found.value == pytest.approx(2 * float(one_target), rel=1e-6)
+    assert found.effective == pytest.approx({"h1.FC.w": 2 * float(counts[:4].sum()), "h1.bias": 2 * float(counts[4])})
