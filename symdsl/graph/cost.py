@@ -73,7 +73,7 @@ def layer_curvature_bytes(layer: Layer) -> int:
 
 
 def joint_columns(data: Data) -> int:
-    """Return how many gradients of an example the joint curvature is estimated from: one for classes."""
+    """Return how many gradients of an example an evidence step sketches: one of classes, up to 16 of targets."""
     return min(data.classes, TARGET_COLUMNS) if data.task == "regression" else 1
 
 
@@ -91,9 +91,9 @@ def evidence_interval(nodes: Iterable[Node], curvature: str, examples: int, batc
     """
     nodes = tuple(nodes)
     blocks = sum(isinstance(node, Join) for node in nodes)
-    used = {"joint": curvature == "joint" or blocks > 0, "kfac": curvature != "joint"}
-    price = {"joint": columns * RELATIVE_COST["joint"], "kfac": RELATIVE_COST["kfac"]}
-    passes = blocks / _BACKWARD + sum(price[key] for key, yes in used.items() if yes)
+    joint = columns * RELATIVE_COST["joint"] if curvature == "joint" or blocks else 0.0
+    kfac = RELATIVE_COST["kfac"] if curvature != "joint" else 0.0
+    passes = blocks / _BACKWARD + (joint + kfac)
     times = copies(nodes)
     candidates = [(one, times[node.name]) for node in nodes if isinstance(node, Layer) for one in node.candidates]
     training = _BACKWARD * batch * sum(number * one.multiply_adds for one, number in candidates)

@@ -206,13 +206,13 @@ class Structure:
 
         Kronecker factors count many times too much. Large counts at first keep a network that could fit every example
         from doing so; large counts at the end only hold back one that could not. So by Kronecker factors the price
-        rises in the course of training to log P, of P parameters under learned priors: what the best of P parameters
-        gains by chance where none has an effect (Foster & George 1994).
+        rises in the course of training to log P, of P parameters: what the best of P parameters gains by chance where
+        none has an effect (Foster & George 1994).
         """
         if self.estimator.is_joint:
             return 1.0
-        most = math.log(sum(laplace.ggn.sizes.values()))
-        return 1 + (max(1.0, most) - 1) * self.trainer.progress
+        rise = max(0.0, math.log(sum(laplace.ggn.sizes.values())) - 1)
+        return 1 + rise * self.trainer.progress
 
     def _remove_block(self, gains: Mapping[str, float]) -> list[str]:
         """Leave out one residual block, that of the largest gain of those with a positive one for some steps.
