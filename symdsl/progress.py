@@ -91,7 +91,8 @@ class Callbacks(Callback):
         self._tell("on_note", text)
 
     def on_finish(self, result: Metrics) -> None:
-        """Pass on the result."""
+        """Pass on the result: from now on the search cannot fail any more."""
+        self._started = False
         self._tell("on_finish", result)
 
     def on_fail(self, error: BaseException) -> None:
@@ -100,12 +101,18 @@ class Callbacks(Callback):
 
     @contextlib.contextmanager
     def hearing_failures(self) -> Iterator[None]:
-        """Call `on_fail` with any exception in the block once the search has started, and raise it again."""
+        """Call `on_fail` with any exception in the block while the search runs, and raise it again.
+
+        A callback that fails in `on_fail` keeps no other from hearing of it; the exception carries a note of that.
+        """
         try:
             yield
         except BaseException as error:
-            if self._started:
-                self.on_fail(error)
+            for one in self._callbacks if self._started else ():
+                try:
+                    Callbacks([one]).on_fail(error)
+                except Exception as another:
+                    error.add_note(f"`on_fail` of {one!r} failed, too: {another!r}")
             raise
 
     def _tell(self, event: str, *content: object) -> None:

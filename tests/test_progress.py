@@ -249,6 +249,37 @@ def test_failures_are_heard_of_once_a_search_has_begun(begun: bool) -> None:
     assert hearing.heard == [error] * begun
 
 
+def test_a_callback_that_fails_at_the_end_does_not_make_the_search_a_failure() -> None:
+    class Impatient(Hearing):
+        def on_finish(self, result: Any) -> None:
+            raise ValueError("too late")
+
+    def finished() -> None:
+        with callbacks.hearing_failures():
+            callbacks.on_finish({"epochs": 2})
+
+    hearing = Impatient()
+    callbacks = Callbacks([hearing])
+    callbacks.on_start(FOLDER, 2, 0)
+    with pytest.raises(ValueError, match="too late"):
+        finished()
+    assert hearing.heard == []
+
+
+def test_a_callback_that_fails_on_a_failure_keeps_no_other_from_hearing_of_it() -> None:
+    class Deaf(Silent):
+        def on_fail(self, error: BaseException) -> None:
+            raise OSError("no network")
+
+    hearing, error = Hearing(), KeyboardInterrupt("stopped")
+    callbacks = Callbacks([Deaf(), hearing])
+    callbacks.on_start(FOLDER, 2, 0)
+    with pytest.raises(KeyboardInterrupt, match="stopped"):
+        raising(callbacks, error)
+    assert hearing.heard == [error]
+    assert "failed, too: OSError('no network')" in error.__notes__[0]
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 150])
 def test_a_narrow_terminal_cuts_the_figures_alone(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TERM", "xterm")

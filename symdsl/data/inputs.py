@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,15 @@ class Preparation:
                 found.append((step.name, dict(step.arguments) | order))
         return found
 
+    @cached_property
+    def _moved(self) -> dict[int, int]:
+        """How many positions each `shuffle` of a new input moves, by its place among the transforms."""
+        return {
+            place: self._positions(place)
+            for place, step, _, taken in self._of_images()
+            if taken and step.name == "shuffle"
+        }
+
     def _positions(self, place: int) -> int:
         """How many positions the images have that the transform at a place reads, where it keeps their number."""
         before = self.data.transforms[:place]
@@ -120,7 +130,12 @@ class Preparation:
         some, given = (Examples(part, torch.zeros(len(part))) for part in (x[:1], x))
         dataset = Dataset(some, given, "regression", preprocessing=self.found)
         try:
-            for _, step, streams, taken in self._of_images():
+            for place, step, streams, taken in self._of_images():
+                own = dataset.test.x[0, 0].numel()
+                if taken and step.name == "shuffle" and own != (moved := self._moved[place]):
+                    raise RunError(
+                        f"it is {came}, so that `shuffle` finds {own:,} pixels where the data have {moved:,}"
+                    )
                 dataset = TRANSFORMS[step.name](dataset, step, streams) if taken else dataset
         except (ValueError, RuntimeError) as error:
             raise RunError(str(error)) from error

@@ -150,10 +150,16 @@ def output_gradients(outputs: Tensor, column: Tensor, uses: Mapping[str, BatchUs
         outputs: of the network, `[n, output]`.
         column: the gradients in them, `[n, output]`.
         uses: of the tensors in the same pass, by key.
+
+    Raises:
+        ValueError: no path leads from a tensor to the outputs.
     """
     written = {id(one.use.output): one.use.output for one in uses.values()}
-    found = torch.autograd.grad(outputs, list(written.values()), column, retain_graph=True)
+    found = torch.autograd.grad(outputs, list(written.values()), column, retain_graph=True, allow_unused=True)
     by_output = dict(zip(written, found, strict=True))
+    lost = [key for key, one in uses.items() if by_output[id(one.use.output)] is None]
+    if lost:
+        raise ValueError(f"`{lost[0]}` has no influence on the outputs: a layer after it has no path left")
     return {key: by_output[id(one.use.output)] for key, one in uses.items()}
 
 

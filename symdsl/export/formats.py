@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import math
@@ -53,22 +54,23 @@ def export_run(run: Run, to: str, path: Path) -> None:
     """
     if path.exists():
         raise RunError(f"{path}: is there already; name another path with `-o PATH`")
-    net = plain_network(run.network.cpu(), layers(run.model.graph))
+    learned = copy.deepcopy(run.network).cpu().float().eval()
+    net = plain_network(learned, layers(run.model.graph))
     with names_the_file(path):
         path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        _compare(run, FORMATS[to].write(run, net, path), path)
+        _compare(run, learned, FORMATS[to].write(run, net, path), path)
     except BaseException:
         shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
         raise
 
 
 @torch.no_grad()
-def _compare(run: Run, written: Function, path: Path) -> None:
+def _compare(run: Run, learned: nn.Module, written: Function, path: Path) -> None:
     data, generator = run.model.data, torch.Generator().manual_seed(0)
     for examples in (1, 5):
         x = torch.randn(examples, data.channels, data.height, data.width, generator=generator)
-        expected, found = run.network(x), written(x)
+        expected, found = learned(x), written(x)
         if not float((found - expected).abs().max()) <= _CLOSE * max(1.0, float(expected.abs().max())):
             raise RunError(f"{path}: is removed, as it does not compute what the network does; please report it")
 

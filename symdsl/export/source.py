@@ -197,6 +197,9 @@ def _shuffle(arguments: Arguments, prepare: Preparation) -> Iterator[str]:
     yield "order = torch.tensor("
     yield from textwrap.wrap(str(arguments["order"]), 100, initial_indent="    ", subsequent_indent="    ")
     yield ")"
+    yield "if x.shape[2] * x.shape[3] != len(order):"
+    expected = f"expected {len(arguments['order'])} pixels, which are shuffled"
+    yield f'    raise ValueError(f"the images come as {{x.shape[2]}}x{{x.shape[3]}}, {expected}")'
     yield "x = x.flatten(2)[:, :, order.to(x.device)].reshape(x.shape)"
 
 

@@ -196,7 +196,7 @@ def _ending_noted(folder: RunFolder, noted: bool = True) -> Iterator[None]:
         elif noted:
             with contextlib.suppress(RunError):
                 if folder.status != "finished":
-                    folder.set_status(status, datetime.now(UTC), None if error is None else str(error))
+                    folder.set_status(status, datetime.now(UTC), None if error is None else _reason(error))
 
     try:
         yield
@@ -207,15 +207,19 @@ def _ending_noted(folder: RunFolder, noted: bool = True) -> Iterator[None]:
         error.folder, error.silent = folder.path, ranks.rank() > 0 and in_use(folder.path)
         note_end("failed", error)
         raise
-    except (RunError, NumericalError) as error:
+    except Exception as error:
+        if not isinstance(error, RunError) and is_out_of_memory(error):
+            reason = RunError("out of memory; lower `search.batch` or the network's width, or choose another device")
+            note_end("failed", reason)
+            raise reason from error
         note_end("failed", error)
         raise
-    except (MemoryError, RuntimeError) as error:
-        if not is_out_of_memory(error):
-            raise
-        reason = RunError("out of memory; lower `search.batch` or the network's width, or choose another device")
-        note_end("failed", reason)
-        raise reason from error
+
+
+def _reason(error: Exception) -> str:
+    """What a run folder says of its end; the kind of an error tells of one that symdsl did not foresee."""
+    foreseen = isinstance(error, RunError | NumericalError)
+    return str(error) if foreseen else f"{type(error).__name__}: {error}"
 
 
 def picture_or_note(draw: Callable[[], bytes], folder: Path, note: Callable[[str], None]) -> bytes | None:

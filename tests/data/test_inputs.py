@@ -87,6 +87,16 @@ def test_a_recipe_has_the_order_of_pixels(steps: str, tmp_path: Path) -> None:
             prepare.recipe()
 
 
+@pytest.mark.parametrize("steps", ["shuffle |> crop(6)", "shuffle |> resize(6)"])
+def test_images_of_another_size_are_not_shuffled_in_another_order(steps: str, tmp_path: Path) -> None:
+    prepare, dataset = preparation(f"|> {steps}", tmp_path)
+    assert_same(prepare(pixels(5, 1, 8, 8)), dataset.test.x, 1e-6)
+    for side in (7, 10):
+        expected = f"it is 1x{side}x{side}, so that `shuffle` finds {side**2} pixels where the data have 64"
+        with pytest.raises(RunError, match=expected):
+            prepare(pixels(5, 1, side, side))
+
+
 def test_the_order_of_pixels_counts_those_of_all_quadrants(tmp_path: Path) -> None:
     prepare, _ = preparation("|> crop(3) |> quadrants |> shuffle", tmp_path)
     order = dict(prepare.recipe())["shuffle"]["order"]

@@ -380,3 +380,11 @@ def test_wrong_arguments_are_named():
         found.log_evidence({})
     with pytest.raises(ValueError, match="must be positive and finite"):
         found.log_evidence(dict.fromkeys(found.precisions, 0.0))
+
+
+@pytest.mark.parametrize("curvature", ["joint", "kfac-expand", "kfac-reduce"])
+def test_a_tensor_that_no_output_depends_on_is_named(curvature):
+    net, data = classifier()
+    del net.stages["l3"].paths["FC"]
+    with pytest.raises(ValueError, match=r"`l1.* has no influence on the outputs: a layer after it has no path left"):
+        laplace.fit(net, data, curvature=curvature)

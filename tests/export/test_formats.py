@@ -117,6 +117,18 @@ def test_a_model_shuffles_and_unrolls_its_images(parts: Run, tmp_path: Path) -> 
     assert_same(torch.from_numpy(found["found"]), parts.network(prepared).detach(), 1e-6)
 
 
+def test_a_model_refuses_images_that_have_other_pixels_than_are_shuffled(parts: Run, tmp_path: Path) -> None:
+    export_run(parts, "torch", tmp_path / "net")
+    saved(tmp_path / "net", RAW[:, :, :5, :5])
+    program = (
+        "import torch\nfrom model import prepare\n"
+        "try:\n    prepare(torch.from_numpy(np.load('x.npy')))\n"
+        "except ValueError as error:\n    np.savez('out.npz', said=str(error))\n"
+    )
+    said = str(elsewhere(program, tmp_path / "net", ("symdsl",))["said"])
+    assert said == "the images come as 5x5, expected 16 pixels, which are shuffled"
+
+
 NAMES = """
 data synthetic(size = 4, classes = 3, train = 20, test = 20)
 
@@ -157,6 +169,13 @@ def test_layers_may_have_any_name(names: Run, form: str, tmp_path: Path) -> None
         assert "# half_relu: CONV 100.0%\n" in text
         keys = [name for name, _ in plain_network(names.network, layers(names.model.graph)).named_children()]
         assert keys[1:5] == ["half_", "half_relu_", "half__", "half__relu"]
+
+
+def test_a_network_in_training_is_exported_as_it_predicts_and_stays_in_training(names: Run, tmp_path: Path) -> None:
+    names.network.train()
+    export_run(names, "torch", tmp_path / "net")
+    assert names.network.training
+    names.network.eval()
 
 
 @pytest.fixture(scope="module")

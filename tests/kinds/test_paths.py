@@ -1,5 +1,7 @@
 import pytest
 import torch
+from torch.autograd.functional import jacobian
+from torch.func import jacrev
 
 from oracles.comparison import assert_same
 from symdsl import nn
@@ -136,3 +138,9 @@ def test_a_group_convolution_over_the_trivial_group_is_a_plain_one():
     plain.w.data = path.w.data[:, :, 0]
     x = torch.randn(2, 8, 5, 4, generator=generator(1), dtype=torch.float64)
     assert_same(path(x).detach(), plain(x).detach(), 1e-12)
+
+
+def test_all_rows_of_a_jacobian_are_taken_at_once_on_maps_whose_channels_are_stored_innermost():
+    path = FactoredFullyConnected((2, 16, 16), (1, 2, 2), generator=generator(0))
+    x = torch.randn(1, 2, 16, 16, generator=generator(1)).to(memory_format=torch.channels_last)
+    assert_same(jacrev(path)(x), jacobian(path, x), 1e-6)

@@ -137,7 +137,7 @@ class _ByPlane(Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return gradient.contiguous().contiguous(memory_format=torch.channels_last)
+        return gradient.contiguous().permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
 
 
 class _Mixed(Function):
