@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.values import Applied, Given, Located, Plain, describe, is_number
 from symdsl.analysis.words import is_word
+from symdsl.catalog.networks import ACTIVATIONS
 from symdsl.diagnostics import Span
 from symdsl.kinds import KINDS
 from symdsl.language import ast
@@ -145,6 +146,9 @@ def unknown_name(operand: Located, scope: Scope, known: Iterable[str] = ()) -> b
         unknown("E302", "kind", value.name, value.name_span, KINDS, scope.collector)
     elif value.arguments:
         unknown("E301", "function", value.name, value.name_span, (*FUNCTIONS, *known), scope.collector)
+    elif value.name in ACTIVATIONS and not scope.excuses(value.name, ()):
+        help = f"an activation comes behind `|>`: write `|> {value.name}`"
+        scope.collector.report("E301", value.name_span, f"unknown name `{value.name}`", help=help)
     elif not scope.excuses(value.name, ()):
         unknown("E301", "name", value.name, value.name_span, (), scope.collector, also=(*scope.names, *known))
     return True

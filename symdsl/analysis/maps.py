@@ -48,15 +48,14 @@ def _image(node: ast.Input, walker: Walker) -> Shape | None:
     if height is None or width is None:
         return None
     shape = Shape(channels or 1, height, width)
-    if sound and walker.data is not None:
-        _check_data(shape, walker.data, call, walker)
-    return shape
+    return _checked(shape, walker.data, call, walker) if sound and walker.data is not None else shape
 
 
-def _check_data(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> None:
+def _checked(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Shape:
+    """Return the shape of an input, or what the data deliver if it only has their numbers in another order."""
     delivered = Shape(data.channels, data.height, data.width)
     if shape == delivered:
-        return
+        return shape
     wanted = f"image({delivered.channels}, {delivered.height}, {delivered.width})"
     if delivered.is_line:
         wanted = f"signal({delivered.channels}, {delivered.width})"
@@ -66,6 +65,8 @@ def _check_data(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Non
     message = f"the network reads images of {shape}, but the data deliver {delivered}"
     notes = [(data.source.span, f"delivers {delivered} after all transforms")]
     walker.scope.collector.report("E208", call.span, message, help=help, notes=notes)
+    sizes = (shape.channels, shape.height, shape.width)
+    return delivered if sorted(sizes) == sorted((data.channels, data.height, data.width)) else shape
 
 
 def lift(node: ast.Lift, walker: Walker) -> None:

@@ -119,13 +119,14 @@ def unique(nodes: Iterable[Named], what: str, collector: Collector) -> dict[str,
     return found
 
 
-def report_twice(what: str, name: ast.Word, first: Span, collector: Collector) -> None:
+def report_twice(what: str, name: ast.Word, first: Span, collector: Collector, help: str = "") -> None:
     """Report that `name` is defined a second time."""
     collector.report(
         "E308",
         name.span,
         f"`{name.text}` is defined twice as {what}",
         label="second time",
+        help=help,
         notes=[(first, "first time")],
     )
 

@@ -151,12 +151,12 @@ class Walker:
         """Return the name of the next layer, including the path of blocks around it."""
         self.body.layers += 1
         own = word.text if word else f"l{self.body.layers}"
-        self.claim("a layer", own, span)
+        self.claim("a layer", own, span, "" if word else "a layer without a name is named after its position: name it")
         self.layers[self.body.path + own] = None
         return self.body.path + own
 
-    def claim(self, what: str, name: str, span: Span) -> bool:
-        """Reserve a name in this body; return false, and report, if it is taken."""
+    def claim(self, what: str, name: str, span: Span, help: str = "") -> bool:
+        """Reserve a name in this body; return false, and report with `help`, if it is taken."""
         path = self.body.path + name
         if path not in self.names:
             self.names[path] = span
@@ -165,5 +165,5 @@ class Walker:
             help = "leave the name out: what a `repeat` holds is named after its position"
             self.scope.collector.report("E308", span, f"`{name}` names {what} in every round of `repeat`", help=help)
         else:
-            report_twice(what, ast.Word(name, span), self.names[path], self.scope.collector)
+            report_twice(what, ast.Word(name, span), self.names[path], self.scope.collector, help)
         return False

@@ -168,6 +168,9 @@ def _standardize(outline: Outline, arguments: Arguments) -> Outline:
     return attrs.evolve(outline, standardized=outline.standardized | {what})
 
 
+_BY_ANGLE = "rotate(label = angle)"
+
+
 def _rotate(outline: Outline, arguments: Arguments) -> Outline:
     degrees, step = (cast(float, arguments[name]) for name in ("degrees", "step"))
     if 0 < step < _LEAST_STEP:
@@ -184,7 +187,9 @@ def _rotate(outline: Outline, arguments: Arguments) -> Outline:
         raise MisfitError(f"{few}: all angles are 0, and all targets equal")
     if "targets" in outline.standardized:
         raise MisfitError("the targets are standardized already, and the angle would replace them: move it in front")
-    return attrs.evolve(outline, task="regression", classes=1, names=(), sided="rotate(label = angle)")
+    if outline.sided == _BY_ANGLE:
+        raise MisfitError("the angle of an earlier `rotate` is the target already, and this one would replace it")
+    return attrs.evolve(outline, task="regression", classes=1, names=(), sided=_BY_ANGLE)
 
 
 def _given(arguments: Arguments) -> Outline:

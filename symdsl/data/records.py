@@ -28,6 +28,11 @@ def as_tensor(values: Any) -> Tensor:
     return found.clone() if found.is_inference() else found
 
 
+def shown(tensor: Tensor | None) -> str:
+    """Return shape and type of a tensor, which stand for it where its numbers would fill the screen."""
+    return "None" if tensor is None else f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}"
+
+
 Watch = Callable[[str, int, int], None]
 """Called with what is being done to the data, the number of examples done, and their total, 0 if unknown."""
 
@@ -49,8 +54,8 @@ class Examples:
         y: class labels, int64 `[example]`, or regression targets, float32 `[example, target]`.
     """
 
-    x: Tensor
-    y: Tensor
+    x: Tensor = attrs.field(repr=shown)
+    y: Tensor = attrs.field(repr=shown)
 
     def __len__(self) -> int:
         """The number of examples."""

@@ -31,7 +31,10 @@ class Inspection:
     """
 
     content: dict[str, Any]
-    picture: bytes
+    picture: bytes = attrs.field(repr=False)
+
+    def _repr_png_(self) -> bytes:
+        return self.picture
 
 
 def inspect(spec: Spec, seed: int | None = None, examples: int = 8, given: Dataset | None = None) -> Inspection:

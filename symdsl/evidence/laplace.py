@@ -55,8 +55,8 @@ class Laplace:
 
     precisions: Mapping[str, float]
     noise: float
-    ggn: GGN
-    squared_norms: Mapping[str, float]
+    ggn: GGN = attrs.field(repr=False)
+    squared_norms: Mapping[str, float] = attrs.field(repr=False)
     likelihood: Likelihood
     loss: float
     examples: int

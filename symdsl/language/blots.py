@@ -10,14 +10,31 @@ from symdsl.diagnostics import shortened
 from symdsl.language.spans import merged
 
 _TO_END_OF_LINE = frozenset('"#')
+QUOTES = "'‘’“”„«»"
+"""Marks that begin and end a text elsewhere."""
+
+TYPESET = {
+    "→": ("ARROW", "->"),
+    "×": ("STAR", "*"),
+    "·": ("STAR", "*"),
+    "−": ("MINUS", "-"),
+    "–": ("MINUS", "-"),
+    "≤": ("COMPARE", "<="),
+    "≥": ("COMPARE", ">="),
+    "≠": ("COMPARE", "!="),
+}
+"""Marks of typeset text, the terminal that each stands for, and how it is written."""
+
+_MEANT = {"|": (("THEN", "|>"), ("PLUS", "+")), "&": (("PLUS", "+"),), ";": (("COMMA", ","),)}
 _ADVICE = {
-    "'": 'a text stands between `"`',
+    **dict.fromkeys(QUOTES, 'a text stands between `"`'),
     "#": "a comment begins with `//`",
     ";": "the end of a line is enough",
     "|": "write `|>`",
     "&": "kinds are joined by `+`",
+    "°": "a number has no unit",
+    "^": "write a power as a product, such as `2 * 2`",
 }
-_MEANT = {"|": ("THEN", "PLUS"), "&": ("PLUS",), ";": ("COMMA",)}
 
 
 def blotted(tokens: Iterable[Token]) -> list[Token]:
@@ -46,9 +63,13 @@ def complaint(token: Token, accepted: Set[str]) -> tuple[str, str] | None:
     if mark == "|" and "ARROW" in accepted:
         return "`|` means nothing here", _ADVICE["&"]
     mark = shortened(mark)
-    shown = mark if mark.isprintable() else " ".join(f"U+{ord(character):04X}" for character in mark)
+    if mark == ";" and "COMMA" in accepted:
+        return "`;` means nothing here", "write `,`"
+    if not mark.isprintable():
+        shown = " ".join(f"U+{ord(character):04X}" for character in mark)
+        return f"`{shown}` means nothing here", "an editor does not show it: write a blank instead"
     advice = "names are made of the letters A to Z, digits and `_`" if mark.isalpha() else _ADVICE.get(mark, "")
-    return f"`{shown}` means nothing here", advice
+    return f"`{mark}` means nothing here", advice
 
 
 def is_note(token: Token) -> bool:
@@ -56,9 +77,9 @@ def is_note(token: Token) -> bool:
     return token.type == "UNREADABLE" and token.startswith("#")
 
 
-def likely(token: Token) -> tuple[str, ...]:
-    """Return the terminals that an unreadable token may have been meant as."""
-    return ("NAME",) if token.isidentifier() else _MEANT.get(str(token), ())
+def likely(token: Token) -> tuple[tuple[str, str], ...]:
+    """Return the terminals that an unreadable token may have been meant as, and how each is written."""
+    return (("NAME", str(token)),) if token.isidentifier() else _MEANT.get(str(token), ())
 
 
 def _belongs(blot: Token, token: Token) -> bool:

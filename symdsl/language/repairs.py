@@ -10,6 +10,7 @@ from lark import Token
 
 from symdsl.catalog.data import TRANSFORMS
 from symdsl.catalog.networks import ACTIVATIONS, NORMAL
+from symdsl.catalog.searches import SEARCH
 from symdsl.diagnostics import Fix, Span, suggest
 from symdsl.language.blots import is_note, likely
 from symdsl.language.spans import behind, token_span
@@ -48,7 +49,7 @@ _BEFORE = {"TILDE": {NORMAL.name}, "THEN": {*TRANSFORMS, *ACTIVATIONS}}
 _CONFUSED = {
     "COLON": ("EQUAL",),
     "EQUAL": ("COLON", "TILDE"),
-    "COMPARE": ("EQUAL", "ARROW"),
+    "COMPARE": ("EQUAL", "ARROW", "THEN"),
     "COMMA": ("PLUS",),
     "ARROW": ("THEN",),
     "THEN": ("ARROW",),
@@ -116,6 +117,8 @@ def repairs(trouble: Trouble) -> Iterator[Repair]:
     if token is not None:
         yield from _replacements(trouble, token)
     bracket = open_bracket(trouble.before)
+    if bracket is not None and bracket.closer == "RPAR" and "COMMA" in trouble.accepted and _is_argument(trouble):
+        yield _insertion(trouble, ["COMMA"], _INSERTIONS["COMMA"])
     if bracket is not None and bracket.doubtful and "COMMA" in trouble.accepted:
         yield _insertion(trouble, ["COMMA", "MISSING", bracket.closer], _INSERTIONS[bracket.closer])
     for kind, written in _INSERTIONS.items():
@@ -179,10 +182,29 @@ def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
         yield Repair((_instead(token, "NAME", str(token)),), 1, help)
     if token.type == "THEN" and "ARROW" in trouble.accepted and trouble.following in ACTIVATIONS:
         yield _insertion(trouble, ["ARROW", "MISSING"], "")
-    others = (*likely(token), "MISSING") if token.type == "UNREADABLE" else _CONFUSED.get(token.type, ())
-    for kind in others:
+    if token.type == "NAME" and "LET" in trouble.accepted and trouble.following == "=" and token not in SEARCH.names:
+        fix = Fix("put `let` before it", token_span(token, trouble.source), f"let {token}")
+        yield Repair((_instead(token, "LET", "let"), token), 1, f"did you mean `let {token}`?", fix)
+    if token.type == "UNREADABLE":
+        yield from _readable(trouble, token)
+    for kind in _CONFUSED.get(token.type, ()):
         if kind in trouble.accepted:
-            yield Repair((_instead(token, kind, _INSERTIONS.get(kind, "").strip() or str(token)),), 1)
+            written = _INSERTIONS.get(kind, "").strip() or str(token)
+            help = "did you mean `|>`?" if (token, kind) == (">", "THEN") else ""
+            yield Repair((_instead(token, kind, written),), 1, help)
+
+
+def _readable(trouble: Trouble, token: Token) -> Iterator[Repair]:
+    """What a mark of no meaning may have been meant for."""
+    span = token_span(token, trouble.source)
+    if not token.isprintable():
+        yield Repair(skip=1, fix=Fix("replace by a blank", span, " "))
+    for kind, written in likely(token):
+        if kind in trouble.accepted:
+            fix = None if written == token else Fix(f"replace by `{written}`", span, written)
+            yield Repair((_instead(token, kind, written),), 1, fix=fix)
+    if "MISSING" in trouble.accepted:
+        yield Repair((_instead(token, "MISSING", str(token)),), 1)
 
 
 def _fraction(dot: Token, digits: Token | None, source: str) -> Iterator[Repair]:
@@ -203,6 +225,12 @@ def _insertion(trouble: Trouble, kinds: Sequence[str], written: str) -> Repair:
     end, text = trouble.behind, " ".join(written.split())
     tokens = tuple(Token(kind, text, 0, end.line, end.column, end.line, end.column) for kind in kinds)
     return Repair(tokens, fix=Fix(f"insert `{text}`", end, written) if written else None)
+
+
+def _is_argument(trouble: Trouble) -> bool:
+    """Whether a named argument begins at the token at fault, on the line of what comes before."""
+    named = trouble.token is not None and trouble.token.type == "NAME" and trouble.following == "="
+    return named and trouble.on_one_line
 
 
 def _may_precede(kind: str, trouble: Trouble) -> bool:

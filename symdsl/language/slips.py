@@ -3,53 +3,128 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from lark import Token
 
+from symdsl.catalog.networks import NORMAL
 from symdsl.diagnostics import Collector, Fix, shortened
+from symdsl.language.blots import QUOTES, TYPESET
 from symdsl.language.repairs import BRACES, STATEMENTS, open_bracket
 from symdsl.language.spans import behind, merged, token_span
 
 _BEFORE_VALUE = {"EQUAL", "LPAR", "LSQB", "COMMA", "ARROW", "PLUS", "MINUS", "STAR", "SLASH"}
+_BEFORE_NAME = {"LET", "LPAR", "COMMA", "AS"}
 _ENDS = {"RPAR", "COMMA", "RSQB", "RBRACE", "THEN", "LPAR", "EQUAL"}
 _PATH, _FILE = re.compile(r"(~|\.\.?)?/\S*|~"), re.compile(r"[A-Za-z][\w/-]*(\.\w+)+")
 _MOST_JOINED = 64
 _GROUPED = re.compile(r"\d+(_\d+)+")
 _DEFINING = {"LET", "NETWORK", "BLOCK", "PROFILE"}
 _TIMES = re.compile(r"(\d+)x(\d+)")
-_DEPTH = {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1} | BRACES
+_HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]+")
+_MARKS = {"*": "STAR", "~": "TILDE", "=": "EQUAL", "(": "LPAR"}
+_PARENTHESES = "arguments stand in parentheses"
+_SPLIT = re.compile(r"[FS]-[A-Z]{2,}")
+_BRACKETS = {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}
+_DEPTH = _BRACKETS | BRACES
 
 
 def without_slips(tokens: Sequence[Token], source: str, collector: Collector) -> list[Token]:
     """Return the tokens of a text that cannot be parsed, without the slips that are found.
 
-    These are paths without quotes, numbers with digits in groups, products without `*`, sizes such as `3x3`, names with
-    hyphens, braces that are not closed where their indentation ends, and statements inside a network.
+    These are marks of typeset text such as `→`, comments between `/*` and `*/`, texts between other marks than `"` or
+    without any, numbers with digits in groups, with units or not decimal, products without `*`, sizes such as `3x3`,
+    names with hyphens, arguments without parentheses or `=`, priors without `~`, braces that are not closed where their
+    indentation ends, rules outside a `prior` or of several selectors, a `search` inside a `profile`, and statements
+    inside a network.
 
     Args:
         tokens: of the text.
         source: its name in spans.
         collector: receives an error for each slip.
     """
-    closed = _with_braces(list(_with_words(tokens, source, collector)), source, collector)
-    return _with_statements_outside(closed, source, collector)
+    read = _with_parentheses(list(_without_comments(tokens, source, collector)), source, collector)
+    words = list(_with_words(read, source, collector))
+    closed = _with_braces(list(_with_marks(words, source, collector)), source, collector)
+    flat = list(_with_settings_of_profiles(closed, source, collector))
+    return _with_statements_outside(list(_with_rules_in_priors(flat, source, collector)), source, collector)
+
+
+def _without_comments(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
+    """Yield the tokens outside of comments as other languages have them; one without an end is none."""
+    ends = [index for index in range(len(tokens)) if _is_pair(tokens, index, "*/")]
+    index = 0
+    while index < len(tokens):
+        apart = not index or tokens[index - 1].end_pos != tokens[index].start_pos
+        later = bisect_left(ends, index + 2)
+        if apart and later < len(ends) and _is_pair(tokens, index, "/*"):
+            span = token_span(tokens[index], source).until(token_span(tokens[index + 1], source))
+            collector.report("E104", span, "`/*` means nothing here", help="a comment begins with `//`")
+            index = ends[later] + 2
+        else:
+            yield tokens[index]
+            index += 1
+
+
+def _is_pair(tokens: Sequence[Token], index: int, marks: str) -> bool:
+    """Whether two tokens side by side read as two marks."""
+    pair = tokens[index : index + 2]
+    return "".join(pair) == marks and pair[0].end_pos == pair[-1].start_pos
+
+
+def _with_parentheses(tokens: list[Token], source: str, collector: Collector) -> list[Token]:
+    """Return the tokens with parentheses for the brackets right behind a name or kind."""
+    found, opened = list(tokens), list[tuple[int, bool]]()
+    for index, token in enumerate(tokens):
+        if token.type == "LSQB":
+            before = tokens[index - 1] if index else token
+            called = before.type in ("NAME", "KIND") and before.end_pos == token.start_pos
+            opened.append((index, called))
+        elif token.type == "RSQB" and opened:
+            begin, called = opened.pop()
+            if called:
+                found[begin] = Token.new_borrow_pos("LPAR", "(", tokens[begin])
+                found[index] = Token.new_borrow_pos("RPAR", ")", token)
+                span = token_span(tokens[begin], source).until(token_span(token, source))
+                inside = str(tokens[begin + 1]) if index == begin + 2 else "..."
+                help = f"write `{shortened(tokens[begin - 1])}({shortened(inside)})`"
+                collector.report("E104", span, _PARENTHESES, help=help)
+    return found
 
 
 def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
     """Yield the tokens, those without a blank between them as the one word that they are meant to be."""
     hyphened: set[str] = set()
+    inside = _brackets(tokens)
+    values = {two for one, two in pairwise(tokens) if two.type == "NAME" and one.type in _BEFORE_NAME}
     index = 0
     while index < len(tokens):
         before = tokens[index - 1].type if index else ""
         word = _word(tokens, index)
         text = "".join(word)
-        if (before in ("EQUAL", "LPAR", "COMMA") and _PATH.fullmatch(text)) or (
-            before in ("LPAR", "COMMA") and _FILE.fullmatch(text)
+        quoted = _quoted(tokens, index)
+        if quoted and inside[index] == "LPAR":
+            word = quoted
+            gaps = [" " * ((two.start_pos or 0) - (one.end_pos or 0)) for one, two in pairwise(word)]
+            content = "".join(gap + token for gap, token in zip(gaps, word[1:], strict=True))[: -len(word[-1])]
+            yield _reported(word, "TEXT", f'"{content}"', 'a text stands between `"`', source, collector)
+        elif tokens[index] in TYPESET:
+            word = [tokens[index]]
+            terminal, written = TYPESET[str(tokens[index])]
+            yield _reported(word, terminal, written, f"`{tokens[index]}` means nothing here", source, collector)
+        elif (before in ("EQUAL", "LPAR", "COMMA") and _PATH.fullmatch(text)) or (
+            before in ("LPAR", "COMMA") and inside[index] == "LPAR" and _FILE.fullmatch(text)
         ):
             yield _reported(word, "TEXT", f'"{text}"', "a path is a text in quotes", source, collector)
         elif before in _BEFORE_VALUE and _GROUPED.fullmatch(text):
             yield _reported(word, "NUMBER", text.replace("_", ""), "digits are not grouped", source, collector)
+        elif before in _BEFORE_VALUE and _HEXADECIMAL.fullmatch(text):
+            yield _reported(word, "NUMBER", str(int(text, 16)), "numbers are decimal", source, collector)
+        elif _is_split_kind(tokens, index):
+            word = list(tokens[index : index + 3])
+            yield _reported(word, "KIND", "".join(word), "the name of a kind has no blanks", source, collector)
         elif before in _BEFORE_VALUE and (sides := _TIMES.fullmatch(text)):
             bracket = open_bracket(tokens[:index])
             kept = ", ".join(sides.groups()) if bracket is not None and bracket.caller == "image" else sides[1]
@@ -58,13 +133,8 @@ def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> I
             yield Token.new_borrow_pos("NUMBER", first, token)
             for other in others:
                 yield from (Token.new_borrow_pos("COMMA", ",", token), Token.new_borrow_pos("NUMBER", other, token))
-        elif before in _BEFORE_VALUE and [one.type for one in word[:2]] == ["NUMBER", "NAME"]:
-            message = f"expected `*` between `{word[0]}` and `{shortened(word[1])}`"
-            fix = Fix("insert `*`", behind(word[0], source), "*")
-            collector.report("E104", token_span(word[1], source), message, help=f"write `{word[0]}*{word[1]}`", fix=fix)
-            yield from (word[0], Token.new_borrow_pos("STAR", "*", word[0]))
-            index += 1
-            continue
+        elif before in _BEFORE_VALUE and [one.type for one in word] == ["NUMBER", "NAME"] and word[1] not in values:
+            yield _reported(word, "NUMBER", str(word[0]), "a number has no unit", source, collector)
         elif before == "DATA" and _is_hyphened(word):
             yield merged(word, "NAME", text)  # no source is called so, and which one is meant will be said
         elif (before in _DEFINING and _is_hyphened(word)) or text in hyphened:
@@ -81,6 +151,46 @@ def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> I
         index += len(word)
 
 
+def _with_marks(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
+    """Yield the tokens with what is missing between two of them: `*`, `~`, `=` or parentheses."""
+    for index, token in enumerate(tokens):
+        mark = _missing_mark(tokens, index)
+        if mark:
+            last = tokens[index - 1]
+            end = behind(last, source)
+            message = f"expected `{mark}` between `{shortened(last)}` and `{shortened(token)}`"
+            written = f"{mark}{token}" if mark == "*" else f" {mark} {token}"
+            fix = Fix(f"insert `{mark}`", end, written.removesuffix(token).rstrip())
+            if mark == "(":
+                message, written = _PARENTHESES, f"({token})"
+                fix = Fix(f"replace by `{written}`", end.until(token_span(token, source)), written)
+            help = f"write `{shortened(last)}{written}`"
+            collector.report("E104", token_span(token, source), message, help=help, fix=fix)
+            yield Token.new_borrow_pos(_MARKS[mark], mark, token)
+        yield token
+        if mark == "(":
+            yield Token.new_borrow_pos("RPAR", ")", token)
+
+
+def _missing_mark(tokens: Sequence[Token], index: int) -> str:
+    """Return the mark of `_MARKS` that is missing before a token, or the empty text."""
+    token, last = tokens[index], tokens[max(index - 1, 0)]
+    leading = tokens[index - 2].type if index > 1 else ""
+    after = tokens[index + 1].type if index + 1 < len(tokens) else ""
+    kinds = last.type, token.type
+    if not index or last.line != token.line:
+        return ""
+    if kinds == ("NUMBER", "NAME") and last.end_pos == token.start_pos and leading in _BEFORE_VALUE:
+        return "*"
+    if token == NORMAL.name and after == "LPAR" and last.type in ("NAME", "KIND", "STAR", "RPAR"):
+        return "~"
+    if kinds not in (("NAME", "NUMBER"), ("KIND", "NUMBER")):
+        return ""
+    if leading in ("LPAR", "COMMA"):
+        return "="
+    return "(" if leading in ("COLON", "PLUS") and after in ("ARROW", "PLUS") else ""
+
+
 def _word(tokens: Sequence[Token], start: int) -> list[Token]:
     """Return the tokens from one on between which there is no blank, up to one that no path has."""
     word = [tokens[start]]
@@ -89,6 +199,36 @@ def _word(tokens: Sequence[Token], start: int) -> list[Token]:
             break
         word.append(token)
     return word
+
+
+def _quoted(tokens: Sequence[Token], start: int) -> list[Token]:
+    """Return the tokens from a mark that begins a text elsewhere up to the next such mark on the line."""
+    if tokens[start].type == "UNREADABLE" and tokens[start] in QUOTES:
+        for end in range(start + 1, min(start + _MOST_JOINED, len(tokens))):
+            if tokens[end].line != tokens[start].line:
+                break
+            if tokens[end].type == "UNREADABLE" and tokens[end] in QUOTES:
+                return list(tokens[start : end + 1])
+    return []
+
+
+def _brackets(tokens: Sequence[Token]) -> list[str]:
+    """Return the innermost bracket that is open before each token, or the empty text."""
+    found, opened = list[str](), [""]
+    for token in tokens:
+        found.append(opened[-1])
+        if _DEPTH.get(token.type, 0) > 0:
+            opened.append(token.type)
+        elif token.type in _DEPTH and len(opened) > 1:
+            opened.pop()
+    return found
+
+
+def _is_split_kind(tokens: Sequence[Token], start: int) -> bool:
+    """Whether the name of a kind begins here, with blanks around its hyphen."""
+    parts = tokens[start : start + 3]
+    spelt = len(parts) == 3 and _SPLIT.fullmatch("".join(parts)) is not None
+    return spelt and parts[0].line == parts[-1].line and parts[0].end_pos != parts[1].start_pos
 
 
 def _is_hyphened(word: Sequence[Token]) -> bool:
@@ -140,13 +280,83 @@ def _with_braces(tokens: list[Token], source: str, collector: Collector) -> list
     return closed
 
 
+def _with_settings_of_profiles(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
+    """Yield the tokens with `search.KEY` for every `KEY` of a `search { ... }` inside a profile."""
+    braces, brackets, profile, inner = 0, 0, False, False
+    for index, token in enumerate(tokens):
+        after = tokens[index + 1].type if index + 1 < len(tokens) else ""
+        if not braces and token.type in STATEMENTS:
+            profile = token.type == "PROFILE"
+        brackets += _BRACKETS.get(token.type, 0)
+        braces += BRACES.get(token.type, 0)
+        if profile and braces == 1 and token.type == "SEARCH" and after == "LBRACE":
+            inner = True
+            help = "write `search.KEY = VALUE` without `search { ... }`"
+            collector.report("E104", token_span(token, source), "a profile has one setting after another", help=help)
+        elif inner and braces == 1 and token.type == "RBRACE":
+            inner = False
+        elif inner and braces == 2 and not brackets and token.type == "NAME" and after == "EQUAL":
+            yield Token.new_borrow_pos("DOTTED", f"search.{token}", token)
+        elif not (inner and braces == 2 and token.type == "LBRACE"):
+            yield token
+
+
+def _with_rules_in_priors(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
+    """Yield the tokens with a `prior` around rules outside of all braces, and a rule for each of several selectors."""
+    braces, index, prior, added = 0, 0, False, False
+    while index < len(tokens):
+        token = tokens[index]
+        fresh = not index or _is_fresh(tokens, index) or tokens[index - 1].type in BRACES
+        begins = token.type in ("NAME", "KIND", "STAR") and fresh and braces == prior
+        rule = tokens[index : _statement_end(tokens, index)] if begins else []
+        types = [one.type for one in rule]
+        outside = "TILDE" in types and not prior
+        if outside and not added:
+            message = "a rule about a prior stands inside `prior { ... }`"
+            collector.report("E104", token_span(token, source), message)
+            yield from (Token.new_borrow_pos("PRIOR", "prior", token), Token.new_borrow_pos("LBRACE", "{", token))
+        if added and not outside:
+            yield Token.new_borrow_pos("RBRACE", "}", tokens[index - 1])
+        added = outside
+        if "TILDE" in types:
+            yield from _with_one_selector(rule, types.index("TILDE"), source, collector)
+            index += len(rule)
+            continue
+        braces += BRACES.get(token.type, 0)
+        if not braces and (token.type in STATEMENTS or token.type == "RBRACE"):
+            prior = token.type == "PRIOR"
+        yield token
+        index += 1
+    if added:
+        yield Token.new_borrow_pos("RBRACE", "}", tokens[-1])
+
+
+def _with_one_selector(rule: Sequence[Token], tilde: int, source: str, collector: Collector) -> Iterator[Token]:
+    """Yield a rule; one of several selectors before its `~`, with commas between them, as a rule for each of them."""
+    brackets = reported = 0
+    for token in rule[:tilde]:
+        brackets += _BRACKETS.get(token.type, 0)
+        if token.type != "COMMA" or brackets:
+            yield token
+            continue
+        if not reported:
+            reported, help = 1, "write a rule for each of them"
+            collector.report("E104", token_span(token, source), "a rule has one selector", help=help)
+        yield from rule[tilde:]
+    yield from rule[tilde:]
+
+
+def _is_fresh(tokens: Sequence[Token], index: int) -> bool:
+    return tokens[index - 1].line != tokens[index].line
+
+
 def _with_statements_outside(tokens: Sequence[Token], source: str, collector: Collector) -> list[Token]:
     """Return the tokens with the statements that stand inside a network, or block, before it."""
     found: list[Token] = []
     depth, begun, index = 0, 0, 0
     while index < len(tokens):
         token = tokens[index]
-        fresh = index > 0 and tokens[index - 1].line != token.line
+        fresh = index > 0 and _is_fresh(tokens, index)
         if depth <= 0 and token.type in STATEMENTS:
             begun = len(found)
         opener = found[begun] if begun < len(found) else token

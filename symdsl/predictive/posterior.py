@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from symdsl.data import Examples
+from symdsl.data.records import shown
 from symdsl.evidence.kfac import KfacAccumulator
 from symdsl.evidence.loss import Categorical, Likelihood
 from symdsl.evidence.weight_use import BatchUse, output_gradients
@@ -102,9 +103,9 @@ class Predicted:
         std: standard deviation of the targets, noise included, `[n, target]`, for regression.
     """
 
-    probabilities: Tensor | None = None
-    mean: Tensor | None = None
-    std: Tensor | None = None
+    probabilities: Tensor | None = attrs.field(default=None, repr=shown)
+    mean: Tensor | None = attrs.field(default=None, repr=shown)
+    std: Tensor | None = attrs.field(default=None, repr=shown)
 
     @classmethod
     def plain(cls, outputs: Tensor, likelihood: Likelihood, noise: float) -> Predicted:

@@ -185,6 +185,10 @@ def test_one_hot_integers_are_told_how_to_become_labels(tmp_path: Path) -> None:
             "the angle would replace them",
         ),
         ("rotate(0, label = angle) |> standardize(targets)", "`degrees` is 0: all angles are 0, and all targets equal"),
+        (
+            "rotate(9, label = angle) |> rotate(5, label = angle)",
+            "the angle of an earlier `rotate` is the target already",
+        ),
         ("rotate(9, step = 10, label = angle)", r"`step` \(=10\) is above `degrees` \(=9\): all angles are 0"),
         ("rotate(9, label = angle) |> quadrants(both)", "the targets of this data are real numbers"),
     ],

@@ -10,7 +10,7 @@ import torch
 from data.by_hand import step, synthetic
 from symdsl.analysis.facts import Value
 from symdsl.catalog import data as catalog
-from symdsl.data import Dataset, Examples, fingerprint, load
+from symdsl.data import Dataset, Examples, fingerprint, from_tensors, load
 from symdsl.data.records import seeded
 from symdsl.data.sources import SOURCES
 from symdsl.data.transforms import TRANSFORMS
@@ -117,3 +117,9 @@ def test_transforms_do_what_the_language_was_told(name: str) -> None:
     assert data.train.x.shape[1:] == data.test.x.shape[1:] == shape
     assert int(data.train.y.max()) < expected.classes
     assert (len(data.train), len(data.test)) == (expected.train, expected.test)
+
+
+def test_a_dataset_is_printed_by_its_shapes() -> None:
+    given = from_tensors(torch.zeros(300, 1, 8, 8), torch.arange(300) % 3, torch.zeros(9, 1, 8, 8), torch.arange(9))
+    assert "train=Examples(x=float32 [300, 1, 8, 8], y=int64 [300])" in repr(given)
+    assert len(repr(given)) < 600
