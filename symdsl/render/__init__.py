@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from symdsl.render.cells import table_text
 from symdsl.render.data import data_tables
-from symdsl.render.page import result_html, result_markdown
+from symdsl.render.page import result_html, result_markdown, seeds_html
 from symdsl.render.runs import runs_table
 from symdsl.render.seeds import seeds_table
 from symdsl.render.table import compile_table, result_table
@@ -27,6 +27,7 @@ __all__ = [
     "result_markdown",
     "result_table",
     "runs_table",
+    "seeds_html",
     "seeds_table",
     "table_text",
 ]

@@ -1,18 +1,22 @@
-"""The result of a search as HTML and as Markdown: the table of layers, the scores and the picture."""
+"""Results of searches as HTML and as Markdown: the table of layers, the scores and the picture."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
 from symdsl.render.cells import Cells
+from symdsl.render.seeds import COLUMNS, seeds_lines, seeds_sections
 from symdsl.render.table import RESULT_COLUMNS, result_sections, score_lines
+
+Columns = Sequence[tuple[str, str]]
+"""The title of every column, and the side it is set to."""
 
 _TABLE = "border-collapse: collapse; font-variant-numeric: tabular-nums"
 _CELL = "padding: 0.1em 0.7em"
 _RULE = "border-top: 1px solid #8888"
-_COLUMNS = "display: flex; flex-wrap: wrap; gap: 2em; align-items: flex-start"
+_SIDE_BY_SIDE = "display: flex; flex-wrap: wrap; gap: 2em; align-items: flex-start"
 
 
 def result_html(result: Mapping[str, Any], svg: str) -> str:
@@ -22,16 +26,31 @@ def result_html(result: Mapping[str, Any], svg: str) -> str:
         result: the parsed `result.json`.
         svg: the picture, a whole file.
     """
-    head = _html_row("th", [title for title, _ in RESULT_COLUMNS], "")
+    return _html(RESULT_COLUMNS, result_sections(result), score_lines(result), svg)
+
+
+def seeds_html(content: Mapping[str, Any], svg: str | None) -> str:
+    """Return the table over several seeds as HTML, with the picture, if there is one, beside it.
+
+    Args:
+        content: the parsed `seeds.json`.
+        svg: the picture, a whole file.
+    """
+    return _html(COLUMNS, seeds_sections(content), seeds_lines(content), svg)
+
+
+def _html(columns: Columns, sections: Iterable[Sequence[Cells]], lines: Iterable[str], svg: str | None) -> str:
+    """A table, the lines below it, and the picture beside them."""
+    head = _html_row("th", columns, [title for title, _ in columns], "")
     rows = [
-        _html_row("td", cells, _RULE if first else "")
-        for section in result_sections(result)
+        _html_row("td", columns, cells, _RULE if first else "")
+        for section in sections
         for first, cells in _once(section)
     ]
-    scores = "".join(f"<div>{escape(line)}</div>" for line in score_lines(result))
+    below = "".join(f"<div>{escape(line)}</div>" for line in lines if line)
     table = f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
-    drawing = svg[svg.index("<svg") :]  # without the lines that make a file of it
-    return f'<div style="{_COLUMNS}"><div>{table}{scores}</div><div>{drawing}</div></div>'
+    drawing = "" if svg is None else f"<div>{svg[svg.index('<svg') :]}</div>"  # without the lines that make it a file
+    return f'<div style="{_SIDE_BY_SIDE}"><div>{table}{below}</div>{drawing}</div>'
 
 
 def result_markdown(result: Mapping[str, Any]) -> str:
@@ -49,10 +68,9 @@ def _once(section: Sequence[Cells]) -> list[tuple[bool, Cells]]:
     return [(number == 0, cells if number == 0 else ("", *cells[1:])) for number, cells in enumerate(section)]
 
 
-def _html_row(tag: str, cells: Sequence[str], style: str) -> str:
-    sides = (side for _, side in RESULT_COLUMNS)
+def _html_row(tag: str, columns: Columns, cells: Sequence[str], style: str) -> str:
     inside = "".join(
         f'<{tag} style="{_CELL}; text-align: {side}">{escape(cell)}</{tag}>'
-        for cell, side in zip(cells, sides, strict=True)
+        for cell, (_, side) in zip(cells, columns, strict=True)
     )
     return f'<tr style="{style}">{inside}</tr>'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symdsl.render.cells import add_section, new_table, number_text, percent_text, unfinished, with_lines
+from symdsl.render.cells import Cells, add_section, new_table, number_text, percent_text, unfinished, with_lines
 from symdsl.render.table import METRICS, ranges_words
 
 if TYPE_CHECKING:
@@ -40,14 +40,25 @@ def seeds_table(content: Mapping[str, Any]) -> Group:
         content: the parsed `seeds.json`; numbers that are null are shown as a dash.
     """
     shown = new_table(COLUMNS)
-    for layer in content["layers"]:
-        add_section(shown, (_candidate(layer, one, content["finished"]) for one in layer["candidates"]))
+    for section in seeds_sections(content):
+        add_section(shown, section)
+    return with_lines(shown, seeds_lines(content))
+
+
+def seeds_sections(content: Mapping[str, Any]) -> list[list[Cells]]:
+    """Return the rows of the table over seeds, layer by layer, without the lines below it."""
+    finished = content["finished"]
+    return [[_candidate(layer, one, finished) for one in layer["candidates"]] for layer in content["layers"]]
+
+
+def seeds_lines(content: Mapping[str, Any]) -> list[str]:
+    """Return what is said below the table over seeds: the metrics, how far the seeds agree, and failures."""
     others = [unfinished(f"seed {one['seed']}", one) for one in content["seeds"] if one["status"] != "finished"]
     ranges = map(ranges_words, content.get("averages", ()))
-    return with_lines(shown, [*_metrics(content), *ranges, "", *_agreement(content), *others])
+    return [*_metrics(content), *ranges, "", *_agreement(content), *others]
 
 
-def _candidate(layer: Mapping[str, Any], one: Mapping[str, Any], finished: int) -> tuple[str, ...]:
+def _candidate(layer: Mapping[str, Any], one: Mapping[str, Any], finished: int) -> Cells:
     figures = (percent_text(one[key]) for key in ("relative", "spread", "min", "max"))
     return (layer["name"], one["kind"], f"{one['chosen']} of {finished}", *figures)
 

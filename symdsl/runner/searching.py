@@ -207,19 +207,21 @@ def _ending_noted(folder: RunFolder, noted: bool = True) -> Iterator[None]:
         error.folder, error.silent = folder.path, ranks.rank() > 0 and in_use(folder.path)
         note_end("failed", error)
         raise
-    except Exception as error:
-        if not isinstance(error, RunError) and is_out_of_memory(error):
-            reason = RunError("out of memory; lower `search.batch` or the network's width, or choose another device")
-            note_end("failed", reason)
-            raise reason from error
+    except (RunError, NumericalError) as error:
         note_end("failed", error)
         raise
+    except Exception as error:
+        if not is_out_of_memory(error):  # what a callback raises ends a search as Ctrl-C does
+            note_end("interrupted", error)
+            raise
+        reason = RunError("out of memory; lower `search.batch` or the network's width, or choose another device")
+        note_end("failed", reason)
+        raise reason from error
 
 
 def _reason(error: Exception) -> str:
-    """What a run folder says of its end; the kind of an error tells of one that symdsl did not foresee."""
-    foreseen = isinstance(error, RunError | NumericalError)
-    return str(error) if foreseen else f"{type(error).__name__}: {error}"
+    """What a run folder says of its end; an error that symdsl does not raise is told with its type."""
+    return str(error) if isinstance(error, RunError | NumericalError) else f"{type(error).__name__}: {error}"
 
 
 def picture_or_note(draw: Callable[[], bytes], folder: Path, note: Callable[[str], None]) -> bytes | None:

@@ -42,6 +42,9 @@ class SeedsResult(Recorded):
             return None
         return render.mean_architecture(self.spec.graph(), self.content, "svg").decode()
 
+    def _repr_html_(self) -> str:
+        return render.seeds_html(self.content, self._repr_svg_())
+
 
 def search_seeds(
     spec: Spec | None = None,

@@ -338,7 +338,7 @@ class RunFolder(LockedFolder):
         self.write_json(RUN, {"schema": SCHEMA, "status": "running", **known, **times, "versions": versions()})
 
     def set_status(self, status: Status, now: datetime, reason: str | None = None) -> None:
-        """Update the status in `run.json`, and the reason if the run failed.
+        """Update the status in `run.json`, and the reason if the run failed or an exception interrupted it.
 
         Raises:
             RunError: it cannot be read or written.

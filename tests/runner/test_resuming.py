@@ -275,7 +275,7 @@ def test_a_run_that_is_finished_stays_so_whatever_a_callback_does_then(small, tm
     assert RunFolder.view(tmp_path / "run").status == "finished"
 
 
-def test_a_run_that_a_callback_ends_is_noted_as_failed_and_goes_on(small, tmp_path):
+def test_a_run_that_a_callback_ends_is_noted_as_interrupted_and_goes_on(small, tmp_path):
     class Faulty:
         def on_epoch(self, record):
             if record["epoch"] == 2:
@@ -284,7 +284,7 @@ def test_a_run_that_a_callback_ends_is_noted_as_failed_and_goes_on(small, tmp_pa
     with pytest.raises(KeyError, match="class 3"):
         runner.search(small(), device="cpu", out=tmp_path / "run", callbacks=[Faulty()])
     info = RunFolder.view(tmp_path / "run").read_info()
-    assert (info["status"], info["reason"]) == ("failed", "KeyError: 'accuracy of class 3'")
+    assert (info["status"], info["reason"]) == ("interrupted", "KeyError: 'accuracy of class 3'")
     runner.search(device="cpu", resume=tmp_path / "run")
     runner.search(small(), device="cpu", out=tmp_path / "whole")
     assert timeless(tmp_path / "run") == timeless(tmp_path / "whole")

@@ -6,6 +6,7 @@ import shutil
 import signal
 import statistics
 import sys
+from xml.etree import ElementTree
 
 import pytest
 import torch
@@ -103,6 +104,11 @@ def test_the_summary_is_that_of_the_results(quick, tmp_path):
     assert conv["chosen"] == sum(one["layers"][1]["chosen"] == "CONV" for one in results)
     assert read(tmp_path, "seeds.json") == json.loads(json.dumps(found.content))
     assert "learned structure" in found._repr_svg_()
+    page = found._repr_html_()
+    assert "<svg" in page
+    assert ElementTree.fromstring(page).tag == "div"
+    assert f"{conv['chosen']} of 3</td>" in page
+    assert "3 of 3 seeds finished" in page
     assert "3 of 3 seeds finished" in (tmp_path / "seeds.txt").read_text()
     unlearned = sum(not one["priors_learned"] for one in results)
     assert found.content.get("unlearned", 0) == unlearned > 0
@@ -283,6 +289,7 @@ def test_what_a_callback_raises_ends_all_seeds_at_once(small, tmp_path):
 
 LONG = """
 import sys
+from xml.etree import ElementTree
 from pathlib import Path
 from symdsl.runner import search_seeds
 from symdsl.spec import parse
