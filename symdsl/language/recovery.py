@@ -202,8 +202,11 @@ class _Mender:
         if repair is not None and repair.help:
             help = repair.help
         elif fix is not None and not help:
-            missing = f"`{' '.join(fix.content.split())}`"
-            help = "" if missing in message else f"perhaps {missing} is missing"
+            written = f"`{' '.join(fix.content.split())}`"
+            guess = (
+                f"did you mean {written}?" if repair is not None and repair.skip else f"perhaps {written} is missing"
+            )
+            help = "" if written in message else guess
         notes = self._opened() if repair is not None and repair.closes else []
         self.collector.report("E104", self._place(), message, help=help, notes=notes, fix=fix)
 

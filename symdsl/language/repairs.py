@@ -190,8 +190,8 @@ def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
     for kind in _CONFUSED.get(token.type, ()):
         if kind in trouble.accepted:
             written = _INSERTIONS.get(kind, "").strip() or str(token)
-            help = "did you mean `|>`?" if (token, kind) == (">", "THEN") else ""
-            yield Repair((_instead(token, kind, written),), 1, help)
+            fix = Fix(f"replace by `{written}`", token_span(token, trouble.source), written)
+            yield Repair((_instead(token, kind, written),), 1, fix=fix)
 
 
 def _readable(trouble: Trouble, token: Token) -> Iterator[Repair]:

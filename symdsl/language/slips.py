@@ -88,10 +88,16 @@ def _with_parentheses(tokens: list[Token], source: str, collector: Collector) ->
                 found[begin] = Token.new_borrow_pos("LPAR", "(", tokens[begin])
                 found[index] = Token.new_borrow_pos("RPAR", ")", token)
                 span = token_span(tokens[begin], source).until(token_span(token, source))
-                inside = str(tokens[begin + 1]) if index == begin + 2 else "..."
-                help = f"write `{shortened(tokens[begin - 1])}({shortened(inside)})`"
-                collector.report("E104", span, _PARENTHESES, help=help)
+                written = f"({_text(tokens[begin + 1 : index])})"
+                help = f"write `{shortened(tokens[begin - 1])}{shortened(written)}`"
+                collector.report("E104", span, _PARENTHESES, help=help, fix=Fix("write parentheses", span, written))
     return found
+
+
+def _text(tokens: Sequence[Token]) -> str:
+    """Return what tokens read as, with the blanks between them."""
+    gaps = [" " * ((two.start_pos or 0) - (one.end_pos or 0)) for one, two in pairwise(tokens)]
+    return "".join(gap + token for gap, token in zip(["", *gaps], tokens, strict=True)) if tokens else ""
 
 
 def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
@@ -107,8 +113,7 @@ def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> I
         quoted = _quoted(tokens, index)
         if quoted and inside[index] == "LPAR":
             word = quoted
-            gaps = [" " * ((two.start_pos or 0) - (one.end_pos or 0)) for one, two in pairwise(word)]
-            content = "".join(gap + token for gap, token in zip(gaps, word[1:], strict=True))[: -len(word[-1])]
+            content = _text(word)[len(word[0]) : -len(word[-1])]
             yield _reported(word, "TEXT", f'"{content}"', 'a text stands between `"`', source, collector)
         elif tokens[index] in TYPESET:
             word = [tokens[index]]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from analysis.specs import codes
-from symdsl.spec import check
+from symdsl.spec import check, check_text
 
 BAD = Path(__file__).parent.parent / "fixtures" / "bad"
 
@@ -166,6 +166,57 @@ MISTAKES = [
     ("epochs    = 6", "epochs = ten", "E301"),
     ("fisher = exact", "fisher = exactly", "E406"),
 ]
+
+
+WITHOUT_FIX = {
+    "let width =",
+    "let width = 4;",
+    "let width = 'four'",
+    'let width = "four',
+    "let width = four five 6 7",
+    "(F-FC, CONV(3)]",
+    "|>",
+    "data",
+    "network part",
+    "lift",
+    "->",
+    "stride 2 |>",
+    "  project\n",
+    "  # flat now\n  flatten\n",
+    "network whole =",
+    "first CONV ~",
+    "l2.F-FC.w1.x ~",
+    "epochs = = 6",
+    "every     = 3\n}\n}",
+    "/* the width; in planes */\nlet width = 4",
+    "h1.FC ~ normal(precision = 1)\n\nprior {\n  first",
+    "first.CONV, first.GCONV ~",
+    "every     = 3\n}\n\nprofile fast {\n  search {\n    epochs = 1\n  }\n}",
+}
+"""Syntax errors that no single edit mends for sure."""
+
+GUESSED = "repeat [(1, 2, (2, 1)] as"
+"""A mistake whose fix closes another bracket than was left out."""
+
+
+def mended(text: str) -> str:
+    """A text with the fixes of all its diagnostics made, the last first."""
+    lines = text.splitlines(keepends=True)
+    begins = [sum(map(len, lines[:number])) for number in range(len(lines) + 1)]
+    fixes = [one.fix for one in check_text(text, "<text>", None) if one.fix is not None]
+    for fix in sorted(fixes, key=lambda fix: (fix.span.line, fix.span.column), reverse=True):
+        begin = begins[fix.span.line - 1] + fix.span.column - 1
+        end = begins[fix.span.end_line - 1] + fix.span.end_column - 1
+        text = text[:begin] + fix.content + text[end:]
+    return text
+
+
+@pytest.mark.parametrize(("right", "wrong"), [(right, wrong) for right, wrong, code in MISTAKES if code == "E104"])
+def test_what_a_fix_writes_is_right(right: str, wrong: str) -> None:
+    found = RIGHT.replace(right, wrong, 1)
+    assert (mended(found) == found) == (wrong in WITHOUT_FIX)
+    if wrong not in (*WITHOUT_FIX, GUESSED):
+        assert codes(mended(found)) == []
 
 
 def test_the_right_spec_is_right() -> None:
