@@ -66,7 +66,7 @@ def analyse(
     if collector.failed or data is None or search is None:
         return None
     spans = {setting.name.text: setting.span for setting in definitions.search}
-    check_search(search, spans, definitions.network.name.span, collector)
+    check_search(search, data, spans, definitions.network.name.span, collector)
     check_objective(search, network, spans, collector)
     check_invariance(search, data, spans, collector)
     if collector.failed:

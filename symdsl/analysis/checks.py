@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
+from symdsl.analysis.dataset import trail
 from symdsl.analysis.drafts import LayerDraft
 from symdsl.analysis.facts import Data, FactorSize, Fisher, Layer, Lift, Mean, Network, Node, Search
 from symdsl.analysis.joins import joins
@@ -191,11 +192,22 @@ def check_invariance(search: Search, data: Data, spans: Mapping[str, Span], coll
         collector.report("E602", spans["invariance"], reason, help=help, notes=notes)
 
 
-def check_search(search: Search, spans: Mapping[str, Span], place: Span, collector: Collector) -> None:
+def check_search(search: Search, data: Data, spans: Mapping[str, Span], place: Span, collector: Collector) -> None:
     """Warn of a search that ends before it takes an evidence step."""
     if search.burnin < search.epochs:
+        if search.every is not None and "every" in spans:
+            _check_every(search.every, search, data, spans["every"], collector)
         return
     given = [spans[key] for key in ("epochs", "burnin") if key in spans] or [place]
     message = f"the search ends after epoch {search.epochs}, before burn-in does, so no structure is learned"
     notes = [(span, "sets when the first evidence step may come") for span in given[1:]]
     collector.report("W104", given[0], message, help="raise `epochs`, or lower `burnin`", notes=notes)
+
+
+def _check_every(every: int, search: Search, data: Data, place: Span, collector: Collector) -> None:
+    """Warn where fewer training steps come after burn-in than before an evidence step."""
+    examples = trail(data)[-1].train
+    steps = -(-examples // search.batch) * (search.epochs - search.burnin)
+    if 0 < steps < every:
+        message = f"no structure is learned, as only {steps:,} training steps come after burn-in, fewer than `every`"
+        collector.report("W104", place, message, help="lower `every`, or raise `epochs`")

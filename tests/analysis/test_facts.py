@@ -351,3 +351,22 @@ def test_every_kind_has_a_page() -> None:
 def test_the_name_of_a_spec_is_that_of_its_file_or_network() -> None:
     assert load(SPECS / "starter.sym").name == "starter"
     assert parse(f"data digits\n{NETWORK}").facts.name == "n"
+
+
+@pytest.mark.parametrize(
+    ("settings", "data", "codes"),
+    [
+        ("epochs = 2  every = 25", "digits", ["W104"]),  # 12 steps an epoch
+        ("epochs = 2  every = 24", "digits", []),
+        ("epochs = 4  burnin = 2  every = 25", "digits", ["W104"]),
+        ("epochs = 2  every = 25  batch = 64", "digits", []),
+        ("epochs = 2  every = 25", "digits |> subset(100)", ["W104"]),
+        ("epochs = 2  every = 25", "digits |> quadrants(copies = 8)", []),
+        ("epochs = 2  every = 1000", "given(channels = 1, size = 8, classes = 10)", []),
+        ("epochs = 2  every = 25  objective = elbo", "digits", ["W104"]),
+    ],
+)
+def test_evidence_steps_fit_into_the_training(settings: str, data: str, codes: list[str]) -> None:
+    side = 16 if "quadrants" in data else 8
+    text = f"data {data}\nnetwork n {{ input image(1, {side}, {side})\nflatten\nlayer h: FC -> classes }}"
+    assert [one.code for one in parse(f"{text}\nsearch {{ {settings} }}").warnings] == codes
