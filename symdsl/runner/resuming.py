@@ -12,10 +12,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from torch import Tensor
 
+from symdsl import nn
 from symdsl.analysis.facts import Arguments, Layer
 from symdsl.diagnostics import RunError
 from symdsl.graph.build import layers
-from symdsl.nn import Network
 from symdsl.runner.model import weights_of
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import SPEC, WEIGHTS
@@ -101,10 +101,12 @@ class Weights:
         folder.refuse_damaged(WEIGHTS)
         return cls(folder.path, folder.read_result()["epochs"], known, weights_of(folder.path / WEIGHTS))
 
-    def give_to(self, net: Network, own: Iterable[Layer]) -> list[str]:
+    def give_to(self, net: nn.Network, own: Iterable[Layer]) -> list[str]:
         """Set the parameters of a network to these weights.
 
-        The network is that of the run, or one of some of its candidates only, such as its `learned.sym` has.
+        The network is that of the run, or one of some of its candidates only, such as its `learned.sym` has. A layer of
+        fewer candidates divides their sum by less, for which the weights make up. A path that is linear in none of
+        its tensors has no weight that could.
 
         Args:
             net: the network.
@@ -116,19 +118,27 @@ class Weights:
         Raises:
             RunError: the network has candidates that the run has not, or other shapes.
         """
-        there, parameters = _keys(self.layers), net.tensors()
-        for place, (name, keys) in _keys(own).items():
+        there, here = _names(self.layers), _names(own)
+        before, now = (Counter(layer for layer, *which in names if which) for names in (there, here))
+        for place, name in here.items():
             if place not in there:
                 several = any(one[:3] == place[:3] for one in there)
                 has = f"has another number of candidates like `{name}`" if several else f"has no `{name}` as here"
                 raise RunError(f"{self.run}: its weights do not fit: the network of the run {has}")
-            for key, of_run in zip(keys, there.pop(place)[1], strict=True):
-                given, shape = self.tensors[of_run], list(parameters[key].shape)
-                if list(given.shape) != shape:
-                    reason = f"`{key}` is {list(given.shape)} there, but {shape} here"
+            of_run, layer = there.pop(place), net.layer(place[0])
+            path = layer.paths[name.removeprefix(f"{place[0]}.")] if len(place) > 1 else None
+            factors = path.linear_in if isinstance(path, nn.Path) else ()
+            tensors = {"": layer.bias} if path is None else {f".{key}": one for key, one in path.named_parameters()}
+            for key, parameter in tensors.items():
+                given, shape = self.tensors.get(of_run + key), list(parameter.shape)
+                if given is None or list(given.shape) != shape:
+                    found = "missing" if given is None else f"{list(given.shape)}"
+                    reason = f"`{name}{key}` is {found} there, but {shape} here"
                     raise RunError(f"{self.run}: its weights do not fit: {reason}")
-                parameters[key].data.copy_(given)
-        return [name for name, _ in there.values()]
+                parameter.data.copy_(given)
+                if key[1:] in factors:
+                    parameter.data.mul_((now[place[0]] / before[place[0]]) ** (0.5 / len(factors)))
+        return list(there.values())
 
     def used_otherwise(self, own: Iterable[Layer]) -> list[str]:
         """Return the names of the layers of a network that have other strides or activations in that of the run."""
@@ -136,21 +146,20 @@ class Weights:
         return [one.name for one in own if there.get(one.name) not in (None, (one.strides, one.activations))]
 
 
-def _keys(own: Iterable[Layer]) -> dict[tuple[Any, ...], tuple[str, list[str]]]:
-    """The name, and the keys of the tensors, of every candidate and of every bias of some layers.
+def _names(own: Iterable[Layer]) -> dict[tuple[Any, ...], str]:
+    """The name of every candidate, and the key of every bias, of some layers.
 
     A candidate is known by its kind and arguments: its name may be shorter where there are fewer in its layer. Of equal
     ones, it is known by their number and its place among them.
     """
-    found: dict[tuple[Any, ...], tuple[str, list[str]]] = {}
+    found: dict[tuple[Any, ...], str] = {}
     for layer in own:
         equal = Counter((one.kind, one.arguments) for one in layer.candidates)
         seen = Counter[tuple[str, Arguments]]()
         for one in layer.candidates:
             which = one.kind, one.arguments
             seen[which] += 1
-            name, place = f"{layer.name}.{one.name}", (layer.name, *which, seen[which], equal[which])
-            found[place] = name, [f"{name}.{tensor.name}" for tensor in one.tensors]
+            found[layer.name, *which, seen[which], equal[which]] = f"{layer.name}.{one.name}"
         if layer.bias is not None:
-            found[layer.name,] = f"{layer.name}.bias", [f"{layer.name}.bias"]
+            found[layer.name,] = f"{layer.name}.bias"
     return found

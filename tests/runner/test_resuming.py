@@ -12,7 +12,7 @@ from safetensors.torch import load, load_file
 
 from processes import call
 from runner.test_search import Interrupting, Listening, timeless
-from symdsl import lowering, runner
+from symdsl import data, lowering, runner
 from symdsl.diagnostics import RunError, SpecError
 from symdsl.report.reading import read_runs
 from symdsl.runner import searching
@@ -337,7 +337,8 @@ def test_a_network_of_some_candidates_starts_from_their_weights(small, tmp_path)
     assert weights.give_to(net, spec.facts.network.layers) == ["l2.CONV(1)", "l2.F-FC"]
     names = {"l2.CONV.w": "l2.CONV(3).w"}  # alone of its kind, it needs no argument in its name
     for key, tensor in net.tensors().items():
-        assert torch.equal(tensor, weights.tensors[names.get(key, key)]), key
+        factor = (3 / 5) ** 0.5 if key in ("l2.CONV.w", "l2.FC.w", "l2.FC #2.w") else 1  # the sum is divided by less
+        assert torch.equal(tensor, weights.tensors[names.get(key, key)] * factor), key
     one = parse(few.replace("CONV(3) + FC + FC", "CONV(3) + FC"))
     with pytest.raises(
         RunError, match=r"the network of the run has another number of candidates like `l2.FC`"
@@ -356,6 +357,32 @@ def test_what_was_learned_goes_on_from_its_weights(small, finished, tmp_path):
     first = json.loads((tmp_path / "new" / "metrics.jsonl").read_text().splitlines()[0])
     last = json.loads((finished / "metrics.jsonl").read_text().splitlines()[-1])
     assert first["nll"] < 1.2 * last["nll"]
+
+
+@pytest.mark.parametrize("kinds", ["F-FC + CONV(3)", "FC + S-FC + CONV(3) + F-FC", "S-CONV(3) + FC"])
+def test_a_network_without_what_was_pruned_computes_what_the_run_does(kinds, small, tmp_path):
+    text = small().text().replace("l2: F-FC + CONV(3)", f"l2: {kinds}")
+    whole = parse(text)
+    runner.search(whole, device="cpu", out=tmp_path / "run", objective="map")
+    weights, x = Weights.of(tmp_path / "run"), data.load(whole).test.x
+    net = lowering.compile(whole, 3)
+    weights.give_to(net, whole.facts.network.layers)
+    for name in kinds.split(" + ")[1:]:
+        net.layer("l2").prune(name.partition("(")[0])
+    one = parse(text.replace(f"l2: {kinds}", f"l2: {kinds.split(' + ')[0]}"))
+    fewer = lowering.compile(one, 3)
+    assert len(weights.give_to(fewer, one.facts.network.layers)) == kinds.count("+")
+    torch.testing.assert_close(fewer(x), net(x))
+
+
+def test_random_features_come_with_the_weights_that_read_them(small, tmp_path):
+    text = small().text().replace("flatten\n", "flatten\n  layer r: RFF(lengthscale = 2) -> 12\n")
+    for name, seed in (("run", 0), ("other", 5)):
+        spec, begun = parse(text), {"weights_from": tmp_path / "run"} if seed else {}
+        runner.search(spec, device="cpu", out=tmp_path / name, seed=seed, objective="map", **begun)
+    first, other = (load_file(tmp_path / name / "model.safetensors") for name in ("run", "other"))
+    for key in ("r.RFF.w", "r.RFF.phase"):
+        assert torch.equal(first[key], other[key])
 
 
 def test_layers_that_use_the_weights_otherwise_are_told(small, finished, tmp_path):
