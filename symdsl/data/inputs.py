@@ -71,12 +71,18 @@ class Preparation:
 
     @cached_property
     def _moved(self) -> dict[int, int]:
-        """How many positions each `shuffle` of a new input moves, by its place among the transforms."""
+        """How many positions each `shuffle` moves that stands before a change of size, by its place.
+
+        What another one moves shows in the size that it leaves.
+        """
         return {
             place: self._positions(place)
             for place, step, _, taken in self._of_images()
-            if taken and step.name == "shuffle"
+            if taken and step.name == "shuffle" and self._is_sized_after(place)
         }
+
+    def _is_sized_after(self, place: int) -> bool:
+        return any(step.name in _SIZING for step in self.data.transforms[place:])
 
     def _positions(self, place: int) -> int:
         """How many positions the images have that the transform at a place reads, where it keeps their number."""
@@ -87,7 +93,7 @@ class Preparation:
             side = int(str(before[sized[-1]].argument("size"))) << doubled
             return side * side
         shape: Data | Outline = self.data
-        if any(step.name in _SIZING for step in self.data.transforms[place:]):
+        if self._is_sized_after(place):
             try:
                 shape = trail(self.data)[place]
             except (BadDataError, MisfitError) as error:
@@ -132,7 +138,7 @@ class Preparation:
         try:
             for place, step, streams, taken in self._of_images():
                 own = dataset.test.x[0, 0].numel()
-                if taken and step.name == "shuffle" and own != (moved := self._moved[place]):
+                if own != (moved := self._moved.get(place, own)):
                     raise RunError(
                         f"it is {came}, so that `shuffle` finds {own:,} pixels where the data have {moved:,}"
                     )
