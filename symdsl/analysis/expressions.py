@@ -146,9 +146,11 @@ def unknown_name(operand: Located, scope: Scope, known: Iterable[str] = ()) -> b
         unknown("E302", "kind", value.name, value.name_span, KINDS, scope.collector)
     elif value.arguments:
         unknown("E301", "function", value.name, value.name_span, (*FUNCTIONS, *known), scope.collector)
-    elif value.name in ACTIVATIONS and not scope.excuses(value.name, ()):
+    elif scope.excuses(value.name, ()):
+        pass
+    elif value.name in ACTIVATIONS:
         help = f"an activation comes behind `|>`: write `|> {value.name}`"
         scope.collector.report("E301", value.name_span, f"unknown name `{value.name}`", help=help)
-    elif not scope.excuses(value.name, ()):
+    else:
         unknown("E301", "name", value.name, value.name_span, (), scope.collector, also=(*scope.names, *known))
     return True

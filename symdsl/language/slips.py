@@ -110,8 +110,7 @@ def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> I
         before = tokens[index - 1].type if index else ""
         word = _word(tokens, index)
         text = "".join(word)
-        quoted = _quoted(tokens, index)
-        if quoted and inside[index] == "LPAR":
+        if inside[index] == "LPAR" and (quoted := _quoted(tokens, index)):
             word = quoted
             content = _text(word)[len(word[0]) : -len(word[-1])]
             yield _reported(word, "TEXT", f'"{content}"', 'a text stands between `"`', source, collector)

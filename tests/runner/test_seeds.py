@@ -289,7 +289,6 @@ def test_what_a_callback_raises_ends_all_seeds_at_once(small, tmp_path):
 
 LONG = """
 import sys
-from xml.etree import ElementTree
 from pathlib import Path
 from symdsl.runner import search_seeds
 from symdsl.spec import parse
