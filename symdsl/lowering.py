@@ -16,7 +16,6 @@ from symdsl import nn
 from symdsl.analysis import facts
 from symdsl.analysis.joins import joins
 from symdsl.diagnostics import RunError
-from symdsl.evidence.weight_use import demand_weight_uses
 from symdsl.graph.build import chain
 from symdsl.kinds import KINDS, Site
 
@@ -168,8 +167,24 @@ def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generato
     else:
         path = _brought(build, kind.module, place, layer, candidate, scale, generator)
     path.weight_use = kind.imported(kind.weight_use)
-    demand_weight_uses(path, place)
+    for tensor, parameter in path.named_parameters():
+        if parameter.requires_grad and tensor not in path.weight_uses:  # said before training, not after
+            missing = f"no weight use for parameter `{tensor}` of {type(path).__name__}"
+            raise RunError(f"`{place}.{tensor}` cannot be searched over: {missing}")
+    if candidate.kind not in KINDS.built_in:
+        _check_uses(path, kind.weight_use, place, layer)
     return path
+
+
+def _check_uses(path: nn.Path, weight_use: str, place: str, layer: facts.Layer) -> None:
+    """Refuse a path of a package from whose description another curvature would follow than it has."""
+    from symdsl.evidence import check_weight_uses  # only kinds of packages need it
+
+    x = torch.randn(2, *layer.in_shape.grid, generator=torch.Generator().manual_seed(0))
+    try:
+        check_weight_uses(path, x)
+    except Exception as error:
+        raise RunError(f"`{weight_use}` describes `{place}` wrongly: {type(error).__name__}: {error}") from error
 
 
 def _brought(

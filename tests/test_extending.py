@@ -20,12 +20,15 @@ from symdsl.catalog.shapes import FactorSize
 from symdsl.catalog.signatures import Parameter, Quoted, Real, Signature, Switch, Whole
 from symdsl.diagnostics import RunError
 from symdsl.editor.reading import Reading
-from symdsl.evidence import CURVATURES, Categorical, Exact, estimate
+from symdsl.evidence import CURVATURES, Categorical, Exact, WeightUse, check_weight_uses, estimate
 from symdsl.graph.build import layers
 from symdsl.kinds import CONV, KINDS, Arguments, K, Kind, Refusal, Site, Tensor, table
+from symdsl.kinds.convolution.module import Conv
+from symdsl.kinds.convolution.weight_use import FILTERS
 from symdsl.kinds.dense.module import FullyConnected
 from symdsl.kinds.dense.weight_use import fully_connected
 from symdsl.nn import Network, RelaxedLayer
+from symdsl.nn import Path as NetworkPath
 from symdsl.nn.maps import Flatten
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "symdsl-depthwise"
@@ -241,6 +244,85 @@ def test_a_module_that_is_not_what_the_record_says_is_refused(
     spec = symdsl.parse(MINE)
     with pytest.raises(RunError, match=reason):
         symdsl.compile(spec)
+
+
+def transposed(path: NetworkPath) -> dict[str, WeightUse]:
+    return {"w": attrs.evolve(FILTERS, gradients=lambda path, x, y: y.flatten(2).unsqueeze(1))}
+
+
+def without_blocks(path: NetworkPath) -> dict[str, WeightUse]:
+    return {"w": attrs.evolve(FILTERS, inputs=lambda path, x: FILTERS.inputs(path, x)[:, 0])}
+
+
+def of_another_position(path: NetworkPath) -> dict[str, WeightUse]:
+    return {"w": attrs.evolve(FILTERS, inputs=lambda path, x: FILTERS.inputs(path, x.flip(3)))}
+
+
+def of_half_the_moment(path: NetworkPath) -> dict[str, WeightUse]:
+    moment = FILTERS.input_moment
+    assert moment is not None
+    return {"w": attrs.evolve(FILTERS, input_moment=lambda path, x: moment(path, x) / 2)}
+
+
+def failing_use(path: NetworkPath) -> dict[str, WeightUse]:
+    return {"w": attrs.evolve(FILTERS, inputs=failing)}
+
+
+@pytest.mark.parametrize(
+    ("use", "reason"),
+    [
+        (
+            transposed,
+            r"ValueError: `w` has inputs \[2, 1, 64, 9\], gradients \[2, 1, 2, 64\], expected ",
+        ),
+        (without_blocks, r"ValueError: `w` has inputs \[2, 64, 9\], gradients \[2, 1, 64, 2\]"),
+        (of_another_position, "ValueError: the gradients in `w` that follow from its use are not those of autograd"),
+        (of_half_the_moment, "ValueError: the `input_moment` of `w` is not that of its inputs"),
+        (failing_use, "ZeroDivisionError: boom"),
+    ],
+)
+def test_a_weight_use_from_which_another_curvature_follows_is_refused(
+    offered: Callable[..., None], use: Callable[..., Any], reason: str
+) -> None:
+    place = f"{__name__}:{use.__name__}"
+    offered(weight_use=place)
+    with pytest.raises(RunError, match=f"`{place}` describes `l1.MINE` wrongly: {reason}"):
+        symdsl.compile(symdsl.parse(MINE))
+
+
+class Silent(Conv):
+    """A convolution that does not tell of its use."""
+
+    def forward(self, x: Any, record: Any = None) -> Any:
+        return super().forward(x)
+
+
+def silent(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Silent:
+    return Silent(1, 2, 3, scale=scale, generator=generator)
+
+
+def test_a_module_that_does_not_record_a_tensor_is_refused(offered: Callable[..., None]) -> None:
+    offered(module=f"{__name__}:silent")
+    with pytest.raises(RunError, match=r"`l1.MINE` wrongly: .*: the forward pass does not record the use of `w`"):
+        symdsl.compile(symdsl.parse(MINE))
+
+
+KINDS_OF_A_LAYER = {
+    "image": "FC + F-FC + CONV(3) + S-FC + S-CONV(3)",
+    "lifted": "F-GFC + S-GFC + S-GCONV(3) + GCONV(3) + GCONV(3, factor = separable)",
+    "factored": "GCONV(3, factor = depthwise) + GCONV(3, factor = pointwise) + GCONV(3, group = flips)",
+}
+
+
+@pytest.mark.parametrize("candidates", KINDS_OF_A_LAYER.values(), ids=KINDS_OF_A_LAYER)
+def test_the_check_of_weight_uses_passes_those_of_built_in_kinds(candidates: str) -> None:
+    text = MINE.replace("MINE(3) + CONV(3) -> 2", f"{candidates} -> 2 stride 2")
+    if "G" in candidates:
+        text = text.replace("layer l1", "lift p4m\n  layer l1").replace("flatten", "project mean\n  flatten")
+    spec = symdsl.parse(text)
+    layer = spec.facts.network.layers[0]
+    for path in symdsl.compile(spec).layer(layer.name).paths.values():
+        check_weight_uses(path, torch.randn(2, *layer.in_shape.grid))
 
 
 def test_a_module_with_a_mistake_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

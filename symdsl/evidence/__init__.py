@@ -18,7 +18,7 @@ from symdsl.evidence.loss import (
 )
 from symdsl.evidence.prior_updates import mackay_step
 from symdsl.evidence.variational import Bound, WeightPosterior, normal_pairs
-from symdsl.evidence.weight_use import WeightUse, demand_weight_uses
+from symdsl.evidence.weight_use import WeightUse, check_weight_uses
 
 __all__ = [
     "CURVATURES",
@@ -42,7 +42,7 @@ __all__ = [
     "Rademacher",
     "WeightPosterior",
     "WeightUse",
-    "demand_weight_uses",
+    "check_weight_uses",
     "estimate",
     "fisher_of",
     "fit",

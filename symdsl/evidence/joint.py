@@ -65,14 +65,18 @@ class CountSketch:
 
     def __call__(self, vectors: Tensor) -> Tensor:
         """Return the projection of every row, `[n, size] -> [n, width]`."""
-        if self._whole:
-            return vectors
-        sums = vectors.new_zeros(len(vectors), self.width)
-        return sums.scatter_add_(1, self._sums.expand(len(vectors), -1), vectors * self._signs.to(vectors.dtype))
+        return vectors if self._whole else self._summed(vectors.clone())
 
     def of_pairs(self, g: Tensor, a: Tensor) -> Tensor:
         """Return the projection of every example's gradient, `[n, width]`."""
-        return self(per_example_gradients(g, a))
+        gradients = per_example_gradients(g, a)
+        return gradients if self._whole else self._summed(gradients)
+
+    def _summed(self, vectors: Tensor) -> Tensor:
+        """Return the sums of numbers that get their signs in place, as large ones take long to copy."""
+        sums = vectors.new_zeros(len(vectors), self.width)
+        vectors.mul_(self._signs.to(vectors.dtype))
+        return sums.scatter_add_(1, self._sums.expand(len(vectors), -1), vectors)
 
     def add(self, sums: Tensor, start: int, rows: Tensor) -> None:
         """Add rows `[n, column]`, from the `start`-th of `size` on, to the sums of rows `[width, column]`."""

@@ -12,7 +12,7 @@ Eschenhagen et al. 2023, eq. 22):
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import cached_property, reduce
 from typing import Literal, Self
 
@@ -43,68 +43,51 @@ class Factor:
     examples for the size of its map, and the eigenvalues of `V V^T` are those of `V^T V` but for zeros.
 
     Attributes:
-        vectors: `[block, vector, side]`, whose outer products are to be summed; None where the sums are kept.
-        sums: `[block, side, side]`; None where the vectors are kept.
+        kept: the blocks `[block, side, side]`, or `[block, vector, side]`, the sums of whose outer products they are.
+        as_vectors: which of both.
     """
 
-    vectors: Tensor | None
-    sums: Tensor | None
+    kept: Tensor
+    as_vectors: bool = False
 
     @classmethod
     def of(cls, vectors: Tensor) -> Self:
         """Return the sums of the outer products of vectors `[block, vector, side]`."""
-        return cls(vectors, None) if vectors.shape[1] < vectors.shape[2] else cls(None, gram(vectors))
-
-    @property
-    def _kept(self) -> Tensor:
-        kept = self.sums if self.vectors is None else self.vectors
-        assert kept is not None, "one of both is kept"
-        return kept
+        return cls(vectors, True) if vectors.shape[1] < vectors.shape[2] else cls(gram(vectors))
 
     @property
     def size(self) -> int:
         """The number of rows of the whole matrix."""
-        return self._kept.shape[0] * self._kept.shape[2]
+        return self.kept.shape[0] * self.kept.shape[2]
 
     def blocks(self) -> Tensor:
         """Return the matrices on the diagonal, `[block, side, side]`."""
-        return self._kept if self.vectors is None else gram(self.vectors)
+        return gram(self.kept) if self.as_vectors else self.kept
 
     def __add__(self, other: Factor) -> Factor:
         """Return the sum of two matrices of the same blocks."""
-        if self.vectors is not None and other.vectors is not None:
-            return Factor.of(torch.cat((self.vectors, other.vectors), 1))
-        return Factor(None, self.blocks() + other.blocks())
+        if self.as_vectors and other.as_vectors:
+            return Factor.of(torch.cat((self.kept, other.kept), 1))
+        return Factor(self.blocks() + other.blocks())
 
     def scaled(self, by: float) -> Factor:
         """Return the matrix times a positive number."""
-        if self.vectors is not None:
-            return Factor(self.vectors * by**0.5, None)
-        return Factor(None, self.blocks() * by)
+        return attrs.evolve(self, kept=self.kept * (by**0.5 if self.as_vectors else by))
 
-    @property
-    def count(self) -> int:
-        """How many vectors of each block are kept, or the side of a block where sums are kept."""
-        return self._kept.shape[1]
-
-    @property
-    def cost(self) -> float:
-        """The relative cost of computing the eigenvalues, on one scale for all factors."""
-        return float(len(self._kept)) * float(self.count) ** 3
-
-    def over_ranks(self, counts: Sequence[int]) -> Factor:
-        """Return the sum of the factors of all ranks, of which `counts` says how many vectors each has."""
-        if self.vectors is not None and sum(counts) < self.vectors.shape[2]:
-            return Factor(ranks.gathered_examples(self.vectors.transpose(0, 1), counts).transpose(0, 1), None)
+    def over_ranks(self) -> Factor:
+        """Return the sum of the factors of all ranks."""
+        counts = ranks.gathered(self.kept.shape[1])
+        if self.as_vectors and sum(counts) < self.kept.shape[2]:
+            return Factor(ranks.gathered_examples(self.kept.transpose(0, 1), counts).transpose(0, 1), True)
         sums = self.blocks().contiguous()
         ranks.add_up([sums])
-        return Factor(None, sums)
+        return Factor(sums)
 
     def eigenvalues(self, name: str) -> Tensor:
         """Return the positive eigenvalues and some of the zeros, float64 `[number]`; see `symmetric_eigenvalues`."""
-        if self.vectors is None:
-            return symmetric_eigenvalues(self.blocks(), name)
-        vectors = self.vectors.double() if self.vectors.shape[1] <= CHEAP_SIDE else self.vectors
+        if not self.as_vectors:
+            return symmetric_eigenvalues(self.kept, name)
+        vectors = self.kept.double() if self.kept.shape[1] <= CHEAP_SIDE else self.kept
         return symmetric_eigenvalues(gram(vectors.mT), name)
 
 
@@ -159,14 +142,10 @@ class KroneckerFactors(GGN):
 
     @cached_property
     def _spectra(self) -> dict[str, tuple[Tensor, Tensor]]:
-        factors = {(key, "output"): one.output for key, one in self.blocks.items()}
-        factors |= {(key, "input"): one.input for key, one in self.blocks.items()}
-
-        def work(which: tuple[str, str]) -> Tensor:
-            return factors[which].eigenvalues(f"{which[0]}, {which[1]} factor")
-
-        costs = {which: factor.cost for which, factor in factors.items()}
-        found = ranks.divided(costs, work)
+        factors = {(key, "output"): block.output for key, block in self.blocks.items()}
+        factors |= {(key, "input"): block.input for key, block in self.blocks.items()}
+        costs = {which: float(len(one.kept)) * float(one.kept.shape[1]) ** 3 for which, one in factors.items()}
+        found = ranks.divided(costs, lambda which: factors[which].eigenvalues("{}, {} factor".format(*which)))
         return {key: (found[key, "output"], found[key, "input"]) for key in self.blocks}
 
     def scaled(self, factor: float) -> Self:
@@ -219,7 +198,8 @@ class KfacAccumulator:
     def gather(self) -> None:
         """Sum the factors of all ranks."""
         if ranks.count() > 1:
-            self._input, self._output = _over_ranks(self._input), _over_ranks(self._output)
+            for totals in (self._input, self._output):
+                totals.update({key: one.over_ranks() for key, one in totals.items()})
             self._examples = sum(ranks.gathered(self._examples))
 
     def ggn(self) -> KroneckerFactors:
@@ -229,9 +209,9 @@ class KfacAccumulator:
         return KroneckerFactors(blocks)
 
     def _input_factor(self, use: BatchUse) -> Factor:
-        moment = use.weight.input_moment
-        if moment is not None and not self._reduce:
-            return Factor(None, moment(use.use.owner, use.use.inputs))
+        moment = None if self._reduce else use.input_moment()
+        if moment is not None:
+            return Factor(moment)
         return reduce(
             Factor.__add__, (self._moment(a).scaled(1 / a.shape[2] if self._reduce else 1) for a in use.inputs())
         )
@@ -244,12 +224,6 @@ class KfacAccumulator:
 
 def _add(totals: dict[str, Factor], key: str, term: Factor) -> None:
     totals[key] = totals[key] + term if key in totals else term
-
-
-def _over_ranks(totals: Mapping[str, Factor]) -> dict[str, Factor]:
-    """The sums of the factors of all ranks, by key."""
-    everywhere = ranks.gathered({key: one.count for key, one in totals.items()})
-    return {key: one.over_ranks([there[key] for there in everywhere]) for key, one in totals.items()}
 
 
 def gram(rows: Tensor) -> Tensor:

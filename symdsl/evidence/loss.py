@@ -141,33 +141,20 @@ class Exact:
         return outputs
 
 
-@attrs.frozen
-class _Sampled:
-    """The base class of choices of a few random columns, whatever the number of outputs.
-
-    Raises:
-        ValueError: `samples` is not positive.
-    """
-
-    samples: int = attrs.field()
-
-    @samples.validator
-    def _positive(self, attribute: object, value: int) -> None:
-        if value < 1:
-            raise ValueError(f"`samples` (={value}) must be at least 1")
-
-    def number(self, outputs: int) -> int:
-        """Return the number of columns, which is the number of samples."""
-        return self.samples
+def _positive(choice: object, attribute: object, samples: int) -> None:
+    if samples < 1:
+        raise ValueError(f"`samples` (={samples}) must be at least 1")
 
 
 @attrs.frozen
-class MonteCarlo(_Sampled):
+class MonteCarlo:
     """`samples` labels drawn from the model's own predictive distribution, never the true ones: unbiased.
 
     Raises:
         ValueError: `samples` is not positive.
     """
+
+    samples: int = attrs.field(validator=_positive)
 
     def loss_hessian_sqrt(
         self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator
@@ -176,9 +163,13 @@ class MonteCarlo(_Sampled):
         for _ in range(self.samples):
             yield likelihood.sampled_column(outputs, generator) * self.samples**-0.5
 
+    def number(self, outputs: int) -> int:
+        """Return the number of columns, which is the number of samples."""
+        return self.samples
+
 
 @attrs.frozen
-class Rademacher(_Sampled):
+class Rademacher:
     """`samples` sums of columns, each column in one of them with a random sign in every example: unbiased.
 
     There are no more sums than columns; as many are exact. Where the network is nearly certain of an example, a drawn
@@ -188,6 +179,8 @@ class Rademacher(_Sampled):
     Raises:
         ValueError: `samples` is not positive.
     """
+
+    samples: int = attrs.field(validator=_positive)
 
     def loss_hessian_sqrt(
         self, likelihood: Likelihood, outputs: Tensor, generator: torch.Generator

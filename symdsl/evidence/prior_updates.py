@@ -8,11 +8,8 @@ from types import MappingProxyType
 
 from symdsl.evidence.laplace import Laplace
 
-LOG_PRECISION_BOUNDS = (-12.0, 18.0)
+SMALLEST_PRECISION, LARGEST_PRECISION = math.exp(-12), math.exp(18)
 """Unbounded, the log precision of a dying path drifts past the exponent range of float32."""
-
-LARGEST_PRECISION = math.exp(LOG_PRECISION_BOUNDS[1])
-SMALLEST_PRECISION = math.exp(LOG_PRECISION_BOUNDS[0])
 
 _SHARE, _STEPS = 2 / 3, 5
 """The share of the way that each step to the best precisions goes, and the number of steps. By blocks, a gamma_k falls

@@ -16,17 +16,21 @@ gradients in what it writes, into the format.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import reduce
+from operator import add
 from typing import Any
 
 import attrs
 import torch
 from torch import Tensor, nn
 
-from symdsl.diagnostics import RunError
-from symdsl.nn import BIAS, Path, RelaxedLayer, Use
+from symdsl.nn import BIAS, Path, RelaxedLayer, Use, derivatives_on
 
 _NUMBERS = 1 << 24
 """How many numbers of the format are held at a time."""
+
+_ALIKE = 1e-3
+"""Differences of float32 numbers, as a share of the largest, that are taken to be round-off."""
 
 
 @attrs.frozen
@@ -92,7 +96,7 @@ class BatchUse:
 
     def inputs(self) -> Iterator[Tensor]:
         """Yield the inputs of the tensor, `[n, block, R, in]`, of some examples at a time."""
-        return _in_parts(self._inputs, self.use.copies, self.use.inputs)
+        return (self._inputs(read) for (read,) in self._in_parts(self._numbers, self.use.inputs))
 
     def gradients(self, gradients: Tensor) -> Iterator[Tensor]:
         """Yield the gradients in the tensor's output, `[n, block, R, out]`, of some examples at a time.
@@ -100,15 +104,28 @@ class BatchUse:
         Args:
             gradients: those in the recorded output, of all examples.
         """
-        return _in_parts(self._gradients, self.use.copies, self.use.inputs, gradients)
+        numbers = self._gradients(*(maps[: self.use.copies] for maps in (self.use.inputs, gradients))).numel()
+        return (self._gradients(*part) for part in self._in_parts(numbers, self.use.inputs, gradients))
 
     def pairs(self, gradients: Tensor, held: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield gradients g and inputs a of some examples at a time, with room for `held` more numbers of each."""
-        copies = self.use.copies
-        numbers = self._inputs(self.use.inputs[:copies]).numel() + held
-        parts = (maps.split(copies * max(1, _NUMBERS // numbers)) for maps in (self.use.inputs, gradients))
-        for read, given in zip(*parts, strict=True):
+        for read, given in self._in_parts(self._numbers + held, self.use.inputs, gradients):
             yield self._gradients(read, given), self._inputs(read)
+
+    def input_moment(self) -> Tensor | None:
+        """Return `sum_{n, r} a a^T`, `[block, in, in]`, if there is a cheaper way to it than from `inputs`."""
+        moment, parts = self.weight.input_moment, self._in_parts(self._numbers, self.use.inputs)
+        return None if moment is None else reduce(add, (moment(self.use.owner, read) for (read,) in parts))
+
+    @property
+    def _numbers(self) -> int:
+        """How many numbers an example's inputs are."""
+        return self._inputs(self.use.inputs[: self.use.copies]).numel()
+
+    def _in_parts(self, numbers: int, *maps: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """Return parts of the maps of all examples, each of as many as have room where one has so many numbers."""
+        rows = self.use.copies * max(1, _NUMBERS // numbers)
+        return zip(*(one.split(rows) for one in maps), strict=True)
 
     def _inputs(self, read: Tensor) -> Tensor:
         found = self.weight.inputs(self.use.owner, read)
@@ -125,13 +142,8 @@ class BatchUse:
 
 def per_example_gradients(g: Tensor, a: Tensor) -> Tensor:
     """Return `sum_r g_r a_r^T` of every example, `[n, parameter]`, in an order of parameters that never changes."""
-    return (g.mT * a if a.shape[2] == 1 else g.mT @ a).flatten(1)
-
-
-def _in_parts(form: Callable[..., Tensor], copies: int, *maps: Tensor) -> Iterator[Tensor]:
-    """Yield `form` of the maps, of some examples at a time, each with `copies` rows."""
-    numbers = form(*(one[:copies] for one in maps)).numel()
-    yield from map(form, *(one.split(copies * max(1, _NUMBERS // numbers)) for one in maps))
+    # A product of tensors that are not contiguous is not contiguous either, and flattening would copy it.
+    return (g.mT.contiguous() * a.contiguous() if a.shape[2] == 1 else g.mT @ a).flatten(1)
 
 
 def _bias_gradients(layer: RelaxedLayer, read: Tensor, gradients: Tensor) -> Tensor:
@@ -177,20 +189,48 @@ def weight_use_of(owner: nn.Module, tensor: str) -> WeightUse:
     return uses[tensor]
 
 
-def demand_weight_uses(path: Path, place: str) -> None:
-    """Check that every parameter that a path learns has a weight use, so that a missing one is known before training.
+@derivatives_on()
+def check_weight_uses(path: Path, x: Tensor) -> None:
+    """Check that gradients of single examples that follow from a path's weight uses are those that autograd finds.
+
+    Their inner products are compared, as the format knows no order of a tensor's parameters.
 
     Args:
         path: the module.
-        place: where it stands, `layer.path`.
+        x: what it reads, `[n, plane, row, column]`.
 
     Raises:
-        RunError: a parameter has none; it is named.
+        ValueError: a tensor was not recorded, or other gradients follow from its use; it is named.
+        TypeError: it is not known how a tensor is used.
     """
+    reads: dict[str, tuple[Tensor, Tensor | None]] = {}
+    y = path(x, lambda tensor, inputs, output: reads.update({tensor: (inputs, output)}))
+    column = torch.randn(y.shape, generator=torch.Generator().manual_seed(0))
+    each = torch.eye(len(x))[..., None, None, None] * column
     for tensor, parameter in path.named_parameters():
         if not parameter.requires_grad:
             continue
-        try:
-            weight_use_of(path, tensor)
-        except TypeError as error:
-            raise RunError(f"`{place}.{tensor}` cannot be searched over: {error}") from None
+        if tensor not in reads:
+            raise ValueError(f"the forward pass does not record the use of `{tensor}`")
+        inputs, output = reads[tensor]
+        given = column if output is None else torch.autograd.grad(y, output, column, retain_graph=True)[0]
+        use = BatchUse(Use(path, tensor, inputs, y, 1.0), weight_use_of(path, tensor))
+        with torch.no_grad():
+            pairs = [*use.pairs(given)]
+        if any(g.ndim != 4 or a.ndim != 4 or g.shape[:3] != a.shape[:3] for g, a in pairs):
+            (g, a), *_ = pairs
+            shapes = f"inputs {list(a.shape)}, gradients {list(g.shape)}"
+            raise ValueError(f"`{tensor}` has {shapes}, expected [n, block, R, in] and [n, block, R, out]")
+        found = torch.cat([per_example_gradients(g, a) for g, a in pairs])
+        expected = torch.stack([torch.autograd.grad(y, parameter, one, retain_graph=True)[0].flatten() for one in each])
+        if found.shape != expected.shape or not _alike(found @ found.T, expected @ expected.T):
+            raise ValueError(f"the gradients in `{tensor}` that follow from its use are not those of autograd")
+        with torch.no_grad():
+            moment, a = use.input_moment(), torch.cat([a for _, a in pairs])
+            if moment is not None and not _alike(moment, torch.einsum("nbri,nbrj->bij", a, a)):
+                raise ValueError(f"the `input_moment` of `{tensor}` is not that of its inputs")
+
+
+def _alike(found: Tensor, expected: Tensor) -> bool:
+    most = _ALIKE * float(expected.abs().max())
+    return found.shape == expected.shape and float((found - expected).abs().max()) <= most

@@ -129,7 +129,7 @@ def settle(net: Network, x: Tensor, seed: int) -> None:
             apart = read.flatten()[drawn.to(read.device)]
             for path in paths:
                 found, meant = (path(one).double().square().mean() for one in (read, apart))
-                if found > 0:
+                if found > 0 and meant > 0:
                     factor = ranks.from_first(partial(float, (meant / found) ** 0.5))
                     path.get_parameter(path.linear_in[-1]).mul_(factor)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, NamedTuple
 
 import attrs
@@ -147,19 +149,16 @@ class Structure:
         pruned: list[str] = []
         if self._has_fitted:
             pruned = self._remove_block(gains)
-            pruned += self._prune(effective, lambda layer, path: self._gain_without_path(layer, path, laplace, index))
+            pruned += self._prune(effective, laplace, index)
         return EvidenceStep(laplace, pruned, best if compared else None)
 
     def _fits(self, best: float) -> bool:
-        """Return whether a classifier's evidence is higher than that of constant outputs.
+        """Return whether a classifier's best evidence is higher than that of constant outputs.
 
         Before that the parameters are far from a mode and too many of them count: a network of fully connected layers
         has many times more effective parameters at first than its fit has gained nats. MacKay's step would make priors
         so narrow that the network never fits. A regression needs no such guard: its noise is large at first, so that
         few parameters count.
-
-        Args:
-            best: see `_best_evidence`.
         """
         return ranks.from_first(lambda: best > -self.trainer.constant_loss)
 
@@ -171,7 +170,6 @@ class Structure:
         """
         return at_best_precisions(self._jointly(laplace, index), self.learned, self._least).log_evidence()
 
-    @torch.enable_grad()
     def _jointly(self, laplace: Laplace, index: torch.Tensor) -> Laplace:
         """Return the approximation by the joint sketch alone, that of `laplace` or one of the same examples."""
         if isinstance(laplace.ggn, ExtrapolatedSketch):
@@ -192,9 +190,7 @@ class Structure:
 
     def _nats_gained(self, laplace: Laplace) -> float:
         """Return by how many nats a classifier fits better than constant outputs; infinity for a regression."""
-        if laplace.likelihood.has_noise:
-            return math.inf
-        return self.trainer.constant_loss - laplace.loss
+        return math.inf if laplace.likelihood.has_noise else self.trainer.constant_loss - laplace.loss
 
     def _price(self, laplace: Laplace) -> float:
         """Return how many of the nats gained an effective parameter costs.
@@ -238,36 +234,40 @@ class Structure:
         )
         return [f"{last}.{path}" for path in paths]
 
-    @torch.no_grad()
     def _gains_without_blocks(self, laplace: Laplace, index: torch.Tensor) -> dict[str, float]:
-        """Return the log evidence without each residual block, less that with it, by the name of its end.
+        """Return the gain of the log evidence without each residual block, by the name of its end.
 
         It is the evidence of all tensors together: Kronecker factors count what several tensors can explain once for
-        each, and so would have too many blocks leave. The other weights stay as they are.
+        each, and so would have too many blocks leave.
         """
         net = self.trainer.net
         blocks = [block for block in net.active_blocks() if self._may_leave(block)]
         if not blocks:
             return {}
-        laplace = self._jointly(laplace, index)
-        gains = {}
-        for block in blocks:
-            with net.without(block):
-                loss = self._loss(index)
-            within = [key for name in block.layers for key in tensors_of(name, laplace.precisions)]
-            without = laplace.log_evidence_without(within, loss)
-            gains[block.join] = without - laplace.log_evidence()
-        return gains
+        jointly, loss = self._jointly(laplace, index), self._loss(index)
+        return {one.join: self._gain(net.without(one), one.layers, jointly, index, loss) for one in blocks}
 
-    @torch.no_grad()
-    def _gain_without_path(self, layer: str, path: str, laplace: Laplace, index: torch.Tensor) -> float:
-        """Return the log evidence without a path, less that with it, at the present weights of the others."""
-        before = self._loss(index)
-        with self.trainer.net.layer(layer).without(path):
-            rise = self._loss(index) - before
-        keys = tensors_of(f"{layer}.{path}", laplace.precisions)
-        without = laplace.log_evidence_without(keys, laplace.loss + rise)
-        return ranks.from_first(lambda: without - laplace.log_evidence())
+    def _gain(
+        self,
+        left_out: AbstractContextManager[None],
+        places: Iterable[str],
+        laplace: Laplace,
+        index: torch.Tensor,
+        loss: float,
+    ) -> float:
+        """Return the log evidence without some layers or paths, less that with them, at the other weights as they are.
+
+        Args:
+            left_out: computes without them.
+            places: their names, `layer` or `layer.path`.
+            laplace: the evidence with them.
+            index: of the examples to use.
+            loss: of these with them; see `_loss`.
+        """
+        with left_out:
+            rise = self._loss(index) - loss
+        keys = [key for place in places for key in tensors_of(place, laplace.precisions)]
+        return laplace.log_evidence_without(keys, laplace.loss + rise) - laplace.log_evidence()
 
     def _loss(self, index: torch.Tensor) -> float:
         """Return the loss of some training examples, scaled to the sum over all."""
@@ -299,18 +299,11 @@ class Structure:
         most = self.trainer.target_variance
         return min(laplace.fitted_noise(), most) if effective < observed else most
 
-    def _prune(self, effective: Mapping[str, float], gain_without: Callable[[str, str], float]) -> list[str]:
-        """Prune paths that the data do not need.
+    def _prune(self, effective: Mapping[str, float], laplace: Laplace, index: torch.Tensor) -> list[str]:
+        """Prune paths that the data do not need; return `layer.path` of each.
 
         Few effective parameters are not enough: where a network fits every example its curvature vanishes, and with it
         the effective number of paths that the network relies on.
-
-        Args:
-            effective: effective number of each parameter tensor.
-            gain_without: of a layer's name and a path's: the log evidence without it, less that with it.
-
-        Returns:
-            `layer.path` of every path that was pruned.
         """
         pruned = []
         for name, layer in self.trainer.net.layers():
@@ -319,12 +312,13 @@ class Structure:
                 tensors = tensors_of(key, self.trainer.precisions)
                 spare = len(layer.active()) > 1
                 unused = path_effective(key, effective) < LEAST_EFFECTIVE
-                idle = bool(tensors) and spare and unused and self._may_go(tensors)
+                idle = spare and unused and not self.learned.isdisjoint(tensors)
                 self._idle[key] = self._idle.get(key, 0) + 1 if idle else 0
                 if self._idle[key] < _PATIENCE:
                     continue
                 self._idle[key] = 0
-                if gain_without(name, path) > -_ROUND_OFF:
+                gain = self._gain(layer.without(path), [key], laplace, index, self._loss(index))
+                if ranks.from_first(partial(float, gain)) > -_ROUND_OFF:
                     self.trainer.prune(name, path)
                     self.note(f"{key} is pruned in epoch {self.trainer.epoch + 1}")
                     pruned.append(key)
@@ -333,14 +327,9 @@ class Structure:
     def _may_leave(self, block: Block) -> bool:
         """Return whether the search may set a prior of every candidate in a residual block; biases do not count."""
         net, keys = self.trainer.net, self.trainer.precisions
-        candidates = [
-            tensors_of(f"{name}.{path}", keys) for name in block.layers for path, _ in net.layer(name).active()
-        ]
-        return any(candidates) and all(self._may_go(tensors) for tensors in candidates if tensors)
-
-    def _may_go(self, tensors: Iterable[str]) -> bool:
-        """Return whether the search may set one of these priors, so that their size says what the data want."""
-        return any(key in self.learned for key in tensors)
+        names = [f"{layer}.{path}" for layer in block.layers for path, _ in net.layer(layer).active()]
+        learning = [tensors for name in names if (tensors := tensors_of(name, keys))]
+        return bool(learning) and not any(map(self.learned.isdisjoint, learning))
 
     def state(self) -> dict[str, Any]:
         """Return what a resume needs besides the trainer's state."""

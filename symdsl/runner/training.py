@@ -79,14 +79,7 @@ class Trainer:
         loss_of: gives the outputs of a batch and its loss at unit noise, summed; an objective may put its own in place.
     """
 
-    def __init__(
-        self,
-        net: Network,
-        facts: Facts,
-        dataset: Dataset,
-        seed: int,
-        start: Start,
-    ) -> None:
+    def __init__(self, net: Network, facts: Facts, dataset: Dataset, seed: int, start: Start) -> None:
         self.net = net
         self.facts = facts
         self.search: Search = facts.search

@@ -24,7 +24,7 @@ def products(count, drawn):
 def kronecker():
     """The sum of these second moments over all examples."""
     left, right = spectra()
-    return Kronecker(Factor(None, torch.diag(left)[None]), Factor(None, EXAMPLES * torch.diag(right)[None]))
+    return Kronecker(Factor(torch.diag(left)[None]), Factor(EXAMPLES * torch.diag(right)[None]))
 
 
 def both(parts, factors, looked_at=LOOKED_AT):

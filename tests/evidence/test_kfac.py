@@ -22,7 +22,7 @@ def factors(seed=0):
     found = {"a": ((1, 3), (2, 4)), "b": ((2, 2), (1, 3))}
     return KroneckerFactors(
         {
-            key: Kronecker(Factor(None, blocks(*left, seed)), Factor(None, blocks(*right, seed + 1)))
+            key: Kronecker(Factor(blocks(*left, seed)), Factor(blocks(*right, seed + 1)))
             for key, (left, right) in found.items()
         }
     )
@@ -57,7 +57,7 @@ def test_the_log_determinant_is_that_of_the_dense_blocks(precision, noise, monke
 
 
 def test_what_no_example_says_anything_of_adds_nothing_to_its_prior():
-    nothing = KroneckerFactors({"a": Kronecker(Factor(None, torch.zeros(1, 2, 2)), Factor(None, torch.zeros(1, 3, 3)))})
+    nothing = KroneckerFactors({"a": Kronecker(Factor(torch.zeros(1, 2, 2)), Factor(torch.zeros(1, 3, 3)))})
     at = nothing.at({"a": 5.0})
     assert at.value == 0
     assert at.effective == {"a": 0.0}
@@ -92,8 +92,8 @@ def vectors(count, seed=0):
 
 def test_a_factor_of_few_vectors_is_that_of_their_outer_products():
     one, kept = Factor.of(torch.ones(1, 1, 1, dtype=torch.float64)), Factor.of(vectors(4))
-    assert kept.sums is None
-    few, whole = (KroneckerFactors({"a": Kronecker(one, factor)}) for factor in (kept, Factor(None, gram(vectors(4)))))
+    assert kept.as_vectors
+    few, whole = (KroneckerFactors({"a": Kronecker(one, factor)}) for factor in (kept, Factor(gram(vectors(4)))))
     assert few.sizes == whole.sizes == {"a": 12}
     assert_same(few.blocks["a"].input.blocks(), whole.blocks["a"].input.blocks())
     for found, expected in ((few, whole), (few.scaled(3.0), whole.scaled(3.0))):
@@ -107,4 +107,4 @@ def test_the_sum_of_two_factors_is_that_of_all_their_vectors(counts):
     first, second = (vectors(count, seed) for seed, count in enumerate(counts))
     total = Factor.of(first) + Factor.of(second)
     assert_same(total.blocks(), gram(torch.cat((first, second), 1)))
-    assert (total.vectors is None) == (sum(counts) >= 6)
+    assert total.as_vectors == (sum(counts) < 6)

@@ -1,3 +1,4 @@
+import attrs
 import pytest
 import torch
 
@@ -8,7 +9,7 @@ from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
 from symdsl.evidence import CURVATURES, Categorical, Exact, Gaussian, MonteCarlo, Rademacher, estimate, weight_use
 from symdsl.evidence import joint as joint_module
-from symdsl.evidence.weight_use import weight_use_of
+from symdsl.evidence.weight_use import BatchUse, weight_use_of
 
 FC, FFC, CONV = candidate("FC"), candidate("F-FC"), candidate("CONV")
 GCONV, POINTWISE = candidate("GCONV"), candidate("GCONV", factor="pointwise")
@@ -444,6 +445,23 @@ def test_the_format_of_some_examples_at_a_time_gives_the_same_factors(name, shar
     for key, block in exact(net, x, sharing=sharing).ggn.blocks.items():
         assert_same(block.output.blocks(), whole[key].output.blocks())
         assert_same(block.input.blocks(), whole[key].input.blocks())
+
+
+def test_moments_of_inputs_are_found_of_some_examples_at_a_time(monkeypatch):
+    nodes, net = network("gconv, strided")
+    x, recorded, seen = images(nodes, 5), {}, []
+    net(x, recorded)
+    use = next(one for one in map(BatchUse.of, recorded.values()) if one.weight.input_moment is not None)
+
+    def moment(path, read):
+        seen.append(len(read))
+        return use.weight.input_moment(path, read)
+
+    watched = attrs.evolve(use, weight=attrs.evolve(use.weight, input_moment=moment))
+    whole = watched.input_moment()
+    monkeypatch.setattr(weight_use, "_NUMBERS", 2 * use._numbers)
+    assert_same(watched.input_moment(), whole)
+    assert seen == [5, 2, 2, 1]
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -15,7 +15,7 @@ from symdsl.kinds.convolution.module import Conv
 from symdsl.kinds.dense.module import FactoredFullyConnected, is_multiplied_out
 from symdsl.kinds.group.module import GroupConv
 from symdsl.kinds.sparse.basis import Basis, BasisPlan, sites, spread, squared_distances
-from symdsl.kinds.sparse.module import SparseConv, SparseFullyConnected, SparseGroupConv, _through_anchors
+from symdsl.kinds.sparse.module import SparseConv, SparseFullyConnected, _through_anchors
 from symdsl.nn.activations import ACTIVATIONS
 
 P4, PLAIN = GROUPS["p4"], GROUPS[TRIVIAL]
@@ -148,8 +148,8 @@ PATHS = {
     "S-CONV": lambda options, seed, scale: SparseConv(
         8, 16, 3, plans(9, options), scale=scale, generator=generator(seed)
     ),
-    "S-GCONV": lambda options, seed, scale: SparseGroupConv(
-        8, 16, P4, 3, plans(36, options), scale=scale, generator=generator(seed)
+    "S-GCONV": lambda options, seed, scale: SparseConv(
+        8, 16, 3, plans(36, options), scale=scale, generator=generator(seed), group=P4
     ),
 }
 
@@ -204,7 +204,7 @@ def test_a_sparse_convolution_is_a_convolution(kernel):
 
 
 def test_a_sparse_group_convolution_is_a_group_convolution():
-    path = SparseGroupConv(2, 3, P4, 3, BasisPlan(18), generator=generator(0)).double()
+    path = SparseConv(2, 3, 3, BasisPlan(18), generator=generator(0), group=P4).double()
     plain = GroupConv(2, 3, P4, 3).double()
     plain.w.data = (path.u @ path.phi()).detach().unflatten(2, (4, 3, 3))
     assert_same(path(noise(2, 8, 5, 5)), plain(noise(2, 8, 5, 5)), 1e-12)

@@ -100,6 +100,15 @@ def test_layers_of_groups_are_settled_over_the_group():
         assert torch.allclose(net.tensors()[key], factor * before[key])
 
 
+def test_no_weights_vanish_where_what_is_drawn_of_an_image_is_empty():
+    spot = torch.zeros(1, 3, 16, 16)
+    spot[0, :, 8, 8] = 1.0
+    for seed in range(20):
+        net = lowering.compile(parse(SMOOTH.replace("KIND", "S-FC")), 0)
+        settle(net, spot, seed)
+        assert all(bool(tensor.any()) for key, tensor in net.tensors().items() if key.endswith("u2")), seed
+
+
 def test_independent_weights_stay_as_they_are():
     net, again = (lowering.compile(parse(STARTS), 0) for _ in range(2))
     settle(net, torch.ones(8, 1, 8, 8), 0)

@@ -48,17 +48,33 @@ class GroupPath(Path):
     convolution over K of that map is equivariant to K.
 
     Args:
+        in_channels: C; the input has C |G| planes.
+        out_channels: C'; the output has C' |G| planes.
         group: K, the group that acts.
         kernel: odd sides of the filter, S^2 taps.
         stride: every `stride`-th position is kept.
+        scale: standard deviation of the output for an input of unit second moment; the product of the tensors has it.
+        generator: source of the initial weights.
         lifted: G, the group the map is lifted to; K itself if left out.
     """
 
     samples: ClassVar[bool] = True
     taps: Tensor
+    elements: Tensor
+    move: Tensor
     cosets: Tensor
 
-    def __init__(self, group: Group, kernel: Sides, stride: Sides, lifted: Group | None) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        group: Group,
+        kernel: Sides,
+        stride: Sides = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+        lifted: Group | None = None,
+    ) -> None:
         super().__init__()
         whole = lifted or group
         self.order = group.order
@@ -67,7 +83,14 @@ class GroupPath(Path):
         self.stride = pair(stride)
         self.size = math.prod(self.kernel)
         self.register_buffer("taps", moved_taps(group, kernel), persistent=False)
+        self.register_buffer("elements", moved_elements(group), persistent=False)
+        self.register_buffer("move", moved_points(group, kernel), persistent=False)
         self.register_buffer("cosets", torch.tensor(whole.cosets(group)), persistent=False)
+        self.draw(in_channels * self.index, out_channels * self.index, scale, generator)
+
+    @abstractmethod
+    def draw(self, in_channels: int, out_channels: int, scale: float, generator: torch.Generator | None) -> None:
+        """Draw the initial weights of a map lifted to K."""
 
     @abstractmethod
     def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
@@ -97,37 +120,14 @@ class GroupConv(GroupPath):
 
     The filter moves with the output's group element and the group index is permuted, so the whole group acts, and
     translations with it (Cohen & Welling 2016, eq. 11).
-
-    Args:
-        in_channels: C; the input has C |G| planes.
-        out_channels: C'; the output has C' |G| planes.
-        group: the group that acts.
-        kernel: odd sides of the filter, S^2 taps.
-        stride: every `stride`-th position is kept.
-        scale: standard deviation of the output for an input of unit second moment.
-        generator: source of the initial weights.
-        lifted: the group of the map, where it is larger than `group`; channels are still counted as C and C'.
     """
 
     linear_in: ClassVar[tuple[str, ...]] = ("w",)
-    move: Tensor
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        group: Group,
-        kernel: Sides,
-        stride: Sides = 1,
-        scale: float = 1.0,
-        generator: torch.Generator | None = None,
-        lifted: Group | None = None,
-    ) -> None:
-        super().__init__(group, kernel, stride, lifted)
-        channels = in_channels * self.index
-        shape = (out_channels * self.index, channels, group.order, *self.kernel)
+    def draw(self, in_channels: int, out_channels: int, scale: float, generator: torch.Generator | None) -> None:
+        """Draw whole filters."""
+        shape = (out_channels, in_channels, self.order, *self.kernel)
         self.w = normal_parameter(shape, scale * math.prod(shape[1:]) ** -0.5, generator)
-        self.register_buffer("move", moved_points(group, kernel), persistent=False)
 
     def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
         """Return the group convolution of `x`, by a plain one with the |G| copies of each parameter filter."""
@@ -143,25 +143,14 @@ class GroupConv(GroupPath):
 class PointwiseGroupConv(GroupPath):
     """A circular convolution within every group element: y[c', g, t] = sum_{c, s} x[c, g, t + s] w[c', c, g^-1 s].
 
-    Arguments as for `GroupConv`; source: Layer-wise Equivariances (2023), appendix F.3.
+    Source: Layer-wise Equivariances (2023), appendix F.3.
     """
 
     linear_in: ClassVar[tuple[str, ...]] = ("w",)
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        group: Group,
-        kernel: Sides,
-        stride: Sides = 1,
-        scale: float = 1.0,
-        generator: torch.Generator | None = None,
-        lifted: Group | None = None,
-    ) -> None:
-        super().__init__(group, kernel, stride, lifted)
-        channels = in_channels * self.index
-        shape = (out_channels * self.index, channels, *self.kernel)
+    def draw(self, in_channels: int, out_channels: int, scale: float, generator: torch.Generator | None) -> None:
+        """Draw filters of space."""
+        shape = (out_channels, in_channels, *self.kernel)
         self.w = normal_parameter(shape, scale * math.prod(shape[1:]) ** -0.5, generator)
 
     def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
@@ -180,30 +169,16 @@ class PointwiseGroupConv(GroupPath):
 class SeparableGroupConv(GroupPath):
     """GCONV with w[c', c, q, s] = w1[c', c, q] w2[c, s], q = g^-1 h: the filter of a channel turns, mixtures do not.
 
-    Arguments as for `GroupConv`; source: Layer-wise Equivariances (2023), appendix F.3. The product of the tensors
-    carries `scale`.
+    Source: Layer-wise Equivariances (2023), appendix F.3.
     """
 
     linear_in: ClassVar[tuple[str, ...]] = ("w1", "w2")
-    elements: Tensor
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        group: Group,
-        kernel: Sides,
-        stride: Sides = 1,
-        scale: float = 1.0,
-        generator: torch.Generator | None = None,
-        lifted: Group | None = None,
-    ) -> None:
-        super().__init__(group, kernel, stride, lifted)
-        channels, mixed = in_channels * self.index, in_channels * self.index * group.order
-        shape = (out_channels * self.index, channels, group.order)
-        self.w1 = normal_parameter(shape, (scale / mixed) ** 0.5, generator)
-        self.w2 = normal_parameter((channels, *self.kernel), (scale / self.size) ** 0.5, generator)
-        self.register_buffer("elements", moved_elements(group), persistent=False)
+    def draw(self, in_channels: int, out_channels: int, scale: float, generator: torch.Generator | None) -> None:
+        """Draw mixtures, and a filter for each channel."""
+        shape = (out_channels, in_channels, self.order)
+        self.w1 = normal_parameter(shape, (scale / math.prod(shape[1:])) ** 0.5, generator)
+        self.w2 = normal_parameter((in_channels, *self.kernel), (scale / self.size) ** 0.5, generator)
 
     def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
         """Return the group convolution of `x`, by the whole filter, or in two steps where that is less work."""
@@ -239,8 +214,8 @@ class SeparableGroupConv(GroupPath):
 class DepthwiseGroupConv(GroupPath):
     """GCONV with w[c', c, q, s] = w0[c', c] w1[c, q] w2[c, s], q = g^-1 h.
 
-    Arguments as for `GroupConv`; source: Layer-wise Equivariances (2023), appendix F.3. The product of the tensors
-    carries `scale`. Evaluated as a chain in which no map has more than C |G| planes:
+    Source: Layer-wise Equivariances (2023), appendix F.3. Evaluated as a chain in which no map has more than C |G|
+    planes:
 
         u[c, g, t] = sum_h x[c, h, t] w1[c, g^-1 h]
         v[c, g, t] = sum_s u[c, g, t + s] w2[c, g^-1 s]
@@ -248,25 +223,13 @@ class DepthwiseGroupConv(GroupPath):
     """
 
     linear_in: ClassVar[tuple[str, ...]] = ("w0", "w1", "w2")
-    elements: Tensor
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        group: Group,
-        kernel: Sides,
-        stride: Sides = 1,
-        scale: float = 1.0,
-        generator: torch.Generator | None = None,
-        lifted: Group | None = None,
-    ) -> None:
-        super().__init__(group, kernel, stride, lifted)
-        channels, part = in_channels * self.index, scale ** (1 / 3)
-        self.w0 = normal_parameter((out_channels * self.index, channels), part * channels**-0.5, generator)
-        self.w1 = normal_parameter((channels, group.order), part * group.order**-0.5, generator)
-        self.w2 = normal_parameter((channels, *self.kernel), part * self.size**-0.5, generator)
-        self.register_buffer("elements", moved_elements(group), persistent=False)
+    def draw(self, in_channels: int, out_channels: int, scale: float, generator: torch.Generator | None) -> None:
+        """Draw mixtures, and filters of the group and of space for each channel."""
+        part = scale ** (1 / 3)
+        self.w0 = normal_parameter((out_channels, in_channels), part * in_channels**-0.5, generator)
+        self.w1 = normal_parameter((in_channels, self.order), part * self.order**-0.5, generator)
+        self.w2 = normal_parameter((in_channels, *self.kernel), part * self.size**-0.5, generator)
 
     def convolve(self, x: Tensor, stride: Sides, record: Recorder | None = None) -> Tensor:
         """Return the group convolution of `x`: over the group, then space, then channels."""

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from functools import reduce
 from operator import add
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -39,16 +40,62 @@ def group_conv(path: Path) -> dict[str, WeightUse]:
     return _FACTORS[type(path)]
 
 
-def _filter_inputs(path: GroupConv, x: Tensor) -> Tensor:
-    """Return what full filters read: `[n, 1, |G| T, C |G| S^2]`."""
-    read = _by_element(path, patches(x, path.kernel, path.stride)).flatten(2, 3)
-    return _mixed(torch.stack([read[:, :, back] for back in _backs(path.move)], 1))
+def _by_element(path: GroupPath, maps: Tensor) -> Tensor:
+    """`[n, C |G|, ...] -> [n, C, |G|, ...]`."""
+    by_element: Tensor = maps.unflatten(1, (-1, path.order))
+    return by_element
 
 
-def _filter_moment(path: GroupConv, x: Tensor) -> Tensor:
-    """Return sum_g P_g A_e P_g^T, `[1, C |G| S^2, C |G| S^2]`, where P_g brings a patch back by g^-1."""
-    shared = patch_moment(x, path.kernel, path.stride)
-    return reduce(add, (_brought_back(shared, back) for back in _backs(path.move)))
+def _patches(path: GroupPath, x: Tensor) -> Tensor:
+    """The patches of every plane, `[n, C, |G|, S^2, T]`."""
+    return _by_element(path, patches(x, path.kernel, path.stride))
+
+
+def _backs(moves: Tensor) -> Tensor:
+    """The permutations that undo the moves of every element, `[|G|, point]`."""
+    return moves.argsort(1)
+
+
+def _own(path: GroupPath, x: Tensor) -> Tensor:
+    """The patches of the planes of every element, brought back by it: `[n, C, |G|, S^2, T]`."""
+    elements = torch.arange(path.order, device=x.device)[:, None]
+    return _patches(path, x)[:, :, elements, _backs(path.taps)]
+
+
+def _mixed(read: Tensor) -> Tensor:
+    """What all channels read by element and position: `[n, C, |G|, point, T] -> [n, 1, |G| T, C point]`."""
+    return read.permute(0, 2, 4, 1, 3).flatten(3).flatten(1, 2).unsqueeze(1)
+
+
+def _apart(read: Tensor) -> Tensor:
+    """What every channel reads by element and position: `[n, C, ..., point, T] -> [n, C, ... T, point]`."""
+    return read.mT.flatten(2, -2)
+
+
+def _in_channels(path: GroupPath, read: Tensor, y: Tensor) -> Tensor:
+    """The gradient in all output channels of an element and position: `[n, 1, |G| T, C']`."""
+    return _by_element(path, y).flatten(2).mT.unsqueeze(1)
+
+
+def _in_slots(path: GroupPath, read: Tensor, y: Tensor) -> Tensor:
+    """The gradient in one number for each channel, element and position: `[n, C, |G| T, 1]`."""
+    return _by_element(path, y).flatten(2).unsqueeze(3)
+
+
+def _full_inputs(path: GroupConv, x: Tensor) -> Tensor:
+    return _mixed(_patches(path, x).flatten(2, 3)[:, :, _backs(path.move)])
+
+
+def _mixing_inputs(path: SeparableGroupConv, x: Tensor) -> Tensor:
+    padded = circular_pad(x, path.kernel)
+    z = (_by_element(path, path.filtered(padded, g, path.stride).flatten(2)) for g in range(path.order))
+    return _mixed(torch.stack([one[:, :, back] for one, back in zip(z, _backs(path.elements), strict=True)], 2))
+
+
+def _shared_filter_gradients(path: SeparableGroupConv, x: Tensor, y: Tensor) -> Tensor:
+    by_element = _by_element(path, y.flatten(2))
+    z: Tensor = torch.einsum("ndgt,dcgh->nchgt", by_element, path.w1[:, :, path.elements])
+    return z.flatten(2).unsqueeze(3)
 
 
 def _brought_back(moment: Tensor, back: Tensor) -> Tensor:
@@ -58,14 +105,15 @@ def _brought_back(moment: Tensor, back: Tensor) -> Tensor:
     return moved.flatten(2).flatten(0, 1).unsqueeze(0)
 
 
-def _by_channel(path: GroupPath, read: Tensor, y: Tensor) -> Tensor:
-    """Return the gradient in all output channels of an element and position: `[n, 1, |G| T, C']`."""
-    return _by_element(path, y).flatten(2).mT.unsqueeze(1)
+def filter_moment(path: Any, x: Tensor) -> Tensor:
+    """Return sum_g P_g A_e P_g^T, `[1, C |G| S^2, C |G| S^2]`, where P_g brings a patch back by g^-1.
 
-
-def _pointwise_inputs(path: PointwiseGroupConv, x: Tensor) -> Tensor:
-    read = _by_element(path, patches(x, path.kernel, path.stride))
-    return _mixed(torch.stack([read[:, :, g, back] for g, back in enumerate(_backs(path.taps))], 1))
+    Args:
+        path: GCONV with full filters, or another whose filters move as whole ones do.
+        x: what it reads.
+    """
+    shared = patch_moment(x, path.kernel, path.stride)
+    return reduce(add, (_brought_back(shared, back) for back in _backs(path.move)))
 
 
 def _pointwise_moment(path: PointwiseGroupConv, x: Tensor) -> Tensor:
@@ -74,85 +122,37 @@ def _pointwise_moment(path: PointwiseGroupConv, x: Tensor) -> Tensor:
     return reduce(add, map(_brought_back, moments, _backs(path.taps)))
 
 
-def _mixing_inputs(path: SeparableGroupConv, x: Tensor) -> Tensor:
-    padded = circular_pad(x, path.kernel)
-    z = (_by_element(path, path.filtered(padded, g, path.stride).flatten(2)) for g in range(path.order))
-    return _mixed(torch.stack([one[:, :, back] for one, back in zip(z, _backs(path.elements), strict=True)], 1))
+def _slot_moment(path: GroupPath, x: Tensor) -> Tensor:
+    """The sum over elements g of the moments of a channel's patches, `[C, S^2, S^2]`, each brought back by g^-1.
 
-
-def _shared_filter_inputs(path: SeparableGroupConv, x: Tensor) -> Tensor:
-    read = _by_element(path, patches(x, path.kernel, path.stride))
-    moved = torch.stack([read[:, :, :, back] for back in _backs(path.taps)], 3)
-    return moved.mT.flatten(2, 4)
-
-
-def _plane_moments(path: GroupPath, x: Tensor) -> Tensor:
-    """sum_{n, t} a a^T over the patches a of every plane: `[C, |G|, S^2, S^2]`."""
+    Separable filters read the planes of all elements at each g, depthwise ones those of g.
+    """
     read = patches(x, path.kernel, path.stride)
-    moments: Tensor = (read @ read.mT).sum(0).unflatten(0, (-1, path.order))
-    return moments
-
-
-def _shared_filter_moment(path: SeparableGroupConv, x: Tensor) -> Tensor:
-    moment = _plane_moments(path, x).sum(1)
-    return reduce(add, (moment[:, back][..., back] for back in _backs(path.taps)))
-
-
-def _shared_filter_gradients(path: SeparableGroupConv, x: Tensor, y: Tensor) -> Tensor:
-    by_element = _by_element(path, y.flatten(2))
-    z: Tensor = torch.einsum("ndgt,dcgh->nchgt", by_element, path.w1[:, :, path.elements])
-    return z.flatten(2).unsqueeze(3)
-
-
-def _element_inputs(path: DepthwiseGroupConv, x: Tensor) -> Tensor:
-    read = _by_element(path, x.flatten(2))
-    return torch.stack([read[:, :, back] for back in _backs(path.elements)], 2).mT.flatten(2, 3)
-
-
-def _space_inputs(path: DepthwiseGroupConv, u: Tensor) -> Tensor:
-    read = _by_element(path, patches(u, path.kernel, path.stride))
-    return torch.stack([read[:, :, g, back] for g, back in enumerate(_backs(path.taps))], 2).mT.flatten(2, 3)
-
-
-def _space_moment(path: DepthwiseGroupConv, u: Tensor) -> Tensor:
-    moments = _plane_moments(path, u)
+    moments = _by_element(path, (read @ read.mT).sum(0)[None])[0]
+    if isinstance(path, SeparableGroupConv):
+        moments = moments.sum(1, keepdim=True).expand_as(moments)
     return reduce(add, (moments[:, g, back][..., back] for g, back in enumerate(_backs(path.taps))))
 
 
-def _slot_gradients(path: DepthwiseGroupConv, read: Tensor, given: Tensor) -> Tensor:
-    """The gradient in one number for each channel, element and position: `[n, C, |G| T, 1]`."""
-    return _by_element(path, given).flatten(2).unsqueeze(3)
-
-
-def _by_element(path: GroupPath, maps: Tensor) -> Tensor:
-    """`[n, C |G|, ...] -> [n, C, |G|, ...]`."""
-    by_element: Tensor = maps.unflatten(1, (-1, path.order))
-    return by_element
-
-
-def _mixed(read: Tensor) -> Tensor:
-    """Return what all channels read by element and position: `[n, |G|, C, ..., T] -> [n, 1, |G| T, C ...]`."""
-    return read.flatten(2, -2).mT.flatten(1, 2).unsqueeze(1)
-
-
-def _backs(moves: Tensor) -> list[Tensor]:
-    """Return the permutation that undoes the move of each element."""
-    return [torch.argsort(move) for move in moves]
-
-
-FILTERS = WeightUse(_filter_inputs, _by_channel, _filter_moment)
+FILTERS = WeightUse(_full_inputs, _in_channels, filter_moment)
 """How full filters are used, `[C, |G| S^2]` for each output channel."""
 
 _FACTORS: dict[type[Path], dict[str, WeightUse]] = {
     GroupConv: {"w": FILTERS},
-    PointwiseGroupConv: {"w": WeightUse(_pointwise_inputs, _by_channel, _pointwise_moment)},
+    PointwiseGroupConv: {"w": WeightUse(lambda path, x: _mixed(_own(path, x)), _in_channels, _pointwise_moment)},
     SeparableGroupConv: {
-        "w1": WeightUse(_mixing_inputs, _by_channel),
-        "w2": WeightUse(_shared_filter_inputs, _shared_filter_gradients, _shared_filter_moment),
+        "w1": WeightUse(_mixing_inputs, _in_channels),
+        "w2": WeightUse(
+            lambda path, x: _apart(_patches(path, x)[:, :, :, _backs(path.taps)]),
+            _shared_filter_gradients,
+            _slot_moment,
+        ),
     },
     DepthwiseGroupConv: {
-        "w0": WeightUse(lambda path, v: _by_channel(path, v, v), _by_channel),
-        "w1": WeightUse(_element_inputs, _slot_gradients),
-        "w2": WeightUse(_space_inputs, _slot_gradients, _space_moment),
+        "w0": WeightUse(lambda path, v: _in_channels(path, v, v), _in_channels),
+        "w1": WeightUse(
+            lambda path, x: _apart(_by_element(path, x.flatten(2))[:, :, _backs(path.elements)]), _in_slots
+        ),
+        "w2": WeightUse(lambda path, u: _apart(_own(path, u)), _in_slots, _slot_moment),
     },
 }

@@ -59,7 +59,7 @@ SPARSE_GROUP_CONV = Kind(
     multiply_adds=partial(conv_cost, group_elements),
     refusal=group_refusal,
     module="symdsl.kinds.sparse.module:sparse_group_conv",
-    weight_use="symdsl.kinds.sparse.weight_use:sparse_group_conv",
+    weight_use="symdsl.kinds.sparse.weight_use:sparse_conv",
     page="docs/kinds/s-gconv.md",
     colour="#89a74b",
 )

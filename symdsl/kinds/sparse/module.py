@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from typing import ClassVar, cast
 
 import torch
@@ -114,42 +113,48 @@ def _through_anchors(examples: int, phi: Tensor, partners: int) -> bool:
     return examples * anchors * (sites + partners) < partners * sites * (anchors + examples)
 
 
-class BasisConv(Path):
-    """The base of convolutions whose filters are weighted sums of basis functions.
+class SparseConv(Path):
+    """A convolution whose filters are weighted sums of basis functions: w[c', c, q, s] = sum_p u[c', c, p] phi_p(q, s).
 
-    Attributes:
-        basis: the basis functions on the points of a filter.
-        u: the weights `[C', C, anchor]`.
-        omega: the lengthscales, if they are learned.
-        anchors: how far the anchors have moved, if they are learned.
+    With a group, q = g^-1 h and the filter moves whole with the output's group element, so that the path is equivariant
+    to translations and to the group whatever the filter is; without, q is left out. Layer-wise Equivariances (van der
+    Ouderaa et al. 2023), equation 6 and appendix A.
+
+    Args:
+        in_channels: C; the input has C |G| planes.
+        out_channels: C'; the output has C' |G| planes.
+        kernel: odd sides of the filter, S^2 taps.
+        plan: its basis functions on the |G| S^2 points of a filter.
+        stride: every `stride`-th position is kept.
+        scale: standard deviation of the output for an input of unit second moment. The variance of the output is that
+            of u times C sum_p E[(sum_{q, s} x_{q, s} phi_p(q, s))^2].
+        generator: source of the initial weights.
+        group: the group that acts.
     """
 
     samples: ClassVar[bool] = True
     linear_in: ClassVar[tuple[str, ...]] = ("u",)
     correlated: ClassVar[bool] = True
-    basis: Basis
-    u: torch.nn.Parameter
-    omega: torch.nn.Parameter | None
-    anchors: torch.nn.Parameter | None
+    move: Tensor
 
     def __init__(
         self,
-        channels: tuple[int, int],
-        basis: Basis,
+        in_channels: int,
+        out_channels: int,
         kernel: Sides,
-        stride: Sides,
-        scale: float,
-        generator: torch.Generator | None,
+        plan: BasisPlan,
+        stride: Sides = 1,
+        scale: float = 1.0,
+        generator: torch.Generator | None = None,
+        group: Group = GROUPS[TRIVIAL],
     ) -> None:
         super().__init__()
-        self.kernel = pair(kernel)
-        self.size = math.prod(self.kernel)
-        self.stride = pair(stride)
-        self.basis = basis
-        deviation = scale * (channels[1] * basis.power()) ** -0.5
-        self.u = normal_parameter((*channels, basis.plan.count), deviation, generator)
-        self.omega = basis.new_omega()
-        self.anchors = basis.new_anchors()
+        self.kernel, self.stride, self.order = pair(kernel), pair(stride), group.order
+        self.basis = Basis(sites(*self.kernel, group), plan)
+        deviation = scale * (in_channels * self.basis.power()) ** -0.5
+        self.u = normal_parameter((out_channels, in_channels, plan.count), deviation, generator)
+        self.omega, self.anchors = self.basis.new_omega(), self.basis.new_anchors()
+        self.register_buffer("move", moved_points(group, kernel), persistent=False)
 
     def expect_mean(self, mean: float) -> None:
         """Rescale the initial values for inputs of a mean; see `Path.expect_mean`."""
@@ -161,9 +166,11 @@ class BasisConv(Path):
         values: Tensor = self.basis(self.omega, self.anchors)
         return values
 
-    @abstractmethod
     def filters(self) -> Tensor:
-        """Return the filters of a plain convolution, `[out plane, in plane, S, S]`."""
+        """Return the |G| copies of every filter as those of a plain convolution, `[C' |G|, C |G|, S, S]`."""
+        out_channels, in_channels = self.u.shape[:2]
+        bank = (self.u @ self.phi())[:, :, self.move].transpose(1, 2)
+        return bank.reshape(out_channels * self.order, in_channels * self.order, *self.kernel)
 
     def forward(self, x: Tensor, record: Recorder | None = None) -> Tensor:
         """Return the convolution of `x` at every `stride`-th position; see `Path.forward`."""
@@ -175,84 +182,6 @@ class BasisConv(Path):
     def fine(self, x: Tensor) -> Tensor:
         """Return the convolution of `x` at every position; see `Path.fine`."""
         return circular_conv(x, self.filters())
-
-
-class SparseConv(BasisConv):
-    """CONV with w[c', c, s] = sum_p u[c', c, p] phi_p(s): equivariant to translations, whatever the filter is.
-
-    Layer-wise Equivariances (van der Ouderaa et al. 2023), equation 6.
-
-    Args:
-        in_planes: planes of the input.
-        out_planes: planes of the output.
-        kernel: odd sides of the filter, S^2 taps.
-        plan: its basis functions on the S^2 taps.
-        stride: every `stride`-th position is kept.
-        scale: standard deviation of the output for an input of unit second moment. The variance of the output is that
-            of u times C sum_p E[(sum_s x_s phi_p(s))^2].
-        generator: source of the initial weights.
-    """
-
-    def __init__(
-        self,
-        in_planes: int,
-        out_planes: int,
-        kernel: Sides,
-        plan: BasisPlan,
-        stride: Sides = 1,
-        scale: float = 1.0,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        basis = Basis(sites(*pair(kernel)), plan)
-        super().__init__((out_planes, in_planes), basis, kernel, stride, scale, generator)
-
-    def filters(self) -> Tensor:
-        """Return w, `[C', C, S, S]`."""
-        filters: Tensor = (self.u @ self.phi()).unflatten(2, self.kernel)
-        return filters
-
-
-class SparseGroupConv(BasisConv):
-    """GCONV with w[c', c, q, s] = sum_p u[c', c, p] phi_p(q, s), q = g^-1 h.
-
-    The filter moves whole with the output's group element, so the path is equivariant to translations and to the group
-    whatever the filter is. Layer-wise Equivariances (van der Ouderaa et al. 2023), appendix A.
-
-    Args:
-        in_channels: C; the input has C |G| planes.
-        out_channels: C'; the output has C' |G| planes.
-        group: the group that acts.
-        kernel: odd sides of the filter, S^2 taps.
-        plan: its basis functions on the |G| S^2 points of a filter.
-        stride: every `stride`-th position is kept.
-        scale: standard deviation of the output for an input of unit second moment. The variance of the output is that
-            of u times C sum_p E[(sum_{q, s} x_{q, s} phi_p(q, s))^2].
-        generator: source of the initial weights.
-    """
-
-    move: Tensor
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        group: Group,
-        kernel: Sides,
-        plan: BasisPlan,
-        stride: Sides = 1,
-        scale: float = 1.0,
-        generator: torch.Generator | None = None,
-    ) -> None:
-        basis = Basis(sites(*pair(kernel), group), plan)
-        super().__init__((out_channels, in_channels), basis, kernel, stride, scale, generator)
-        self.order = group.order
-        self.register_buffer("move", moved_points(group, kernel), persistent=False)
-
-    def filters(self) -> Tensor:
-        """Return the |G| copies of every filter as those of a plain convolution, `[C' |G|, C |G|, S, S]`."""
-        out_channels, in_channels = self.u.shape[:2]
-        bank = (self.u @ self.phi())[:, :, self.move].transpose(1, 2)
-        return bank.reshape(out_channels * self.order, in_channels * self.order, *self.kernel)
 
 
 def _plan(candidate: Candidate, points: int) -> BasisPlan:
@@ -285,14 +214,18 @@ def _sparse_over(
 
 def sparse_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseConv:
     """Build the path of an S-CONV candidate."""
-    kernel = layer.in_shape.sides(cast(int, candidate.argument("k")))
-    planes = layer.in_shape.planes, layer.out_shape.planes
-    return SparseConv(*planes, kernel, _plan(candidate, math.prod(kernel)), layer.strides, scale, generator)
+    return _convolution(GROUPS[TRIVIAL], layer, candidate, scale, generator)
 
 
-def sparse_group_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseGroupConv:
+def sparse_group_conv(layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator) -> SparseConv:
     """Build the path of an S-GCONV candidate."""
-    group, kernel = GROUPS[layer.in_shape.group], layer.in_shape.sides(cast(int, candidate.argument("k")))
+    return _convolution(GROUPS[layer.in_shape.group], layer, candidate, scale, generator)
+
+
+def _convolution(
+    group: Group, layer: Layer, candidate: Candidate, scale: float, generator: torch.Generator
+) -> SparseConv:
+    kernel = layer.in_shape.sides(cast(int, candidate.argument("k")))
+    channels = layer.in_shape.planes // group.order, layer.out_shape.planes // group.order
     plan = _plan(candidate, group.order * math.prod(kernel))
-    channels = layer.in_shape.channels, layer.out_shape.channels
-    return SparseGroupConv(*channels, group, kernel, plan, layer.strides, scale, generator)
+    return SparseConv(*channels, kernel, plan, layer.strides, scale, generator, group)

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 
 from symdsl.evidence.weight_use import WeightUse
-from symdsl.kinds.convolution.weight_use import FILTERS
 from symdsl.kinds.dense.weight_use import by_input_plane, by_output_plane
-from symdsl.kinds.group.weight_use import FILTERS as GROUP_FILTERS
-from symdsl.kinds.sparse.module import BasisConv, SparseFullyConnected
+from symdsl.kinds.group.weight_use import FILTERS, filter_moment
+from symdsl.kinds.sparse.module import SparseConv, SparseFullyConnected
 from symdsl.nn import Path
 
 # ---------------------------------------------------------------- fully connected
@@ -70,47 +69,35 @@ _FULLY_CONNECTED = {
 
 
 def sparse_conv(path: Path) -> dict[str, WeightUse]:
-    """Return how S-CONV uses its weights."""
+    """Return how S-CONV and S-GCONV use their weights."""
     return _CONV
 
 
-def sparse_group_conv(path: Path) -> dict[str, WeightUse]:
-    """Return how S-GCONV uses its weights."""
-    return _GROUP_CONV
+def _values_inputs(path: SparseConv, x: Tensor) -> Tensor:
+    by_channel: Tensor = FILTERS.inputs(path, x).unflatten(3, (path.u.shape[1], -1))
+    return (by_channel @ path.phi().T).flatten(3)
 
 
-def _weight_uses(filters: WeightUse) -> dict[str, WeightUse]:
-    """Return the uses of a path with filters in the basis, from how whole filters `[C, point]` are used."""
-    inputs, gradients, moment = filters.inputs, filters.gradients, filters.input_moment
-    assert moment is not None, "filters have one"
-
-    def tap_gradients(path: BasisConv, x: Tensor, y: Tensor) -> Tensor:
-        """Return every example's gradient in the values of the basis functions, `[n, anchor, point]`."""
-        filters = gradients(path, x, y).mT @ inputs(path, x)
-        return torch.einsum("ndcs,dcp->nps", filters.squeeze(1).unflatten(2, (path.u.shape[1], -1)), path.u)
-
-    def made_of(slopes: Callable[[Any], Tensor]) -> WeightUse:
-        """Return the use of a parameter of the basis functions, given their slopes in it."""
-        return WeightUse.exact(
-            lambda path, x, y: torch.einsum("nps,pds->npd", tap_gradients(path, x, y), slopes(path)).flatten(1)
-        )
-
-    return {
-        "u": WeightUse(
-            inputs=lambda path, x: (inputs(path, x).unflatten(3, (path.u.shape[1], -1)) @ path.phi().T).flatten(3),
-            gradients=gradients,
-            input_moment=lambda path, x: _projected(moment(path, x), path.phi()),
-        ),
-        "omega": made_of(lambda path: path.basis.slopes_in_omega(path.omega, path.anchors)),
-        "anchors": made_of(lambda path: path.basis.slopes_in_anchors(path.omega, path.anchors)),
-    }
-
-
-def _projected(moment: Tensor, phi: Tensor) -> Tensor:
+def _values_moment(path: SparseConv, x: Tensor) -> Tensor:
     """(I (x) Phi) A (I (x) Phi)^T: `[1, C S, C S] -> [1, C P, C P]` (Layer-wise Equivariances, appendix C.2)."""
-    points = phi.shape[1]
-    blocks = moment[0].unflatten(1, (-1, points)).unflatten(0, (-1, points))
+    phi = path.phi()
+    blocks = filter_moment(path, x)[0].unflatten(1, (-1, phi.shape[1])).unflatten(0, (-1, phi.shape[1]))
     return torch.einsum("csdt,ps,qt->cpdq", blocks, phi, phi).flatten(2).flatten(0, 1).unsqueeze(0)
 
 
-_CONV, _GROUP_CONV = _weight_uses(FILTERS), _weight_uses(GROUP_FILTERS)
+def _filters(slopes: Callable[[Any], Tensor]) -> WeightUse:
+    """Return the use of a parameter of phi, given the slopes of phi in it, `[anchor, parameter, point]`."""
+
+    def per_example(path: SparseConv, x: Tensor, y: Tensor) -> Tensor:
+        filters = FILTERS.gradients(path, x, y).mT @ FILTERS.inputs(path, x)
+        taps = torch.einsum("ndcs,dcp->nps", filters.squeeze(1).unflatten(2, (path.u.shape[1], -1)), path.u)
+        return torch.einsum("nps,pds->npd", taps, slopes(path)).flatten(1)
+
+    return WeightUse.exact(per_example)
+
+
+_CONV = {
+    "u": WeightUse(_values_inputs, FILTERS.gradients, _values_moment),
+    "omega": _filters(lambda path: path.basis.slopes_in_omega(path.omega, path.anchors)),
+    "anchors": _filters(lambda path: path.basis.slopes_in_anchors(path.omega, path.anchors)),
+}
