@@ -134,6 +134,9 @@ def test_threads_soon_sleep_unless_told_how_to_wait(
     [
         (["frobnicate", "tiny.sym"], "No such command"),
         (["serach", "tiny.sym"], "No such command 'serach'. Did you mean 'search'?"),
+        (["train", "tiny.sym"], "No such command 'train'. Did you mean 'search'?"),
+        (["search", "tiny.sym", "--epochs", "5"], "No such option '--epochs'. Write `--set search.epochs=...`."),
+        (["check", "tiny.sym", "--epochs", "5"], "No such option '--epochs'."),
         (["search"], "Missing argument"),
         (["search", "tiny.sym", "--set", "epochs"], "must have the form K=V"),
         (["search", "tiny.sym", "--set", "=3"], "must have the form K=V"),
@@ -393,6 +396,19 @@ def test_explain_of_an_unknown_code_is_one_line() -> None:
     done = call("explain", "E2033")
     assert (done.exit_code, done.stdout) == (3, "")
     assert lines(done.stderr) == ["error: there is no diagnostic `E2033`: did you mean `E203`?"]
+
+
+def test_explain_of_what_is_no_code_says_which_there_are() -> None:
+    done = call("explain", "F-FC")
+    assert lines(done.stderr) == [
+        "error: there is no diagnostic `F-FC`: there are `E101` to `W114`, as in `error[E101]`"
+    ]
+
+
+def test_a_run_in_the_place_of_a_spec_is_told_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "spec.sym").write_text("let a = 1\n")
+    done = call("compile", str(tmp_path))
+    assert f"= help: a run has its spec in `{tmp_path / 'spec.sym'}`" in done.stderr
 
 
 def test_new_writes_a_spec_that_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,6 +183,24 @@ def test_create_refuses_a_path_below_a_file(tmp_path):
         RunFolder.create(tmp_path / "taken" / "run")
 
 
+def test_a_new_run_may_stand_beside_the_pictures_of_its_data(tmp_path):
+    (tmp_path / "data.png").write_text("mine")
+    with RunFolder.create(tmp_path) as run:
+        run.discard()
+    assert files(tmp_path) == {"data.png": b"mine"}
+
+
+def test_a_folder_of_runs_names_one_of_them(tmp_path):
+    with pytest.raises(RunError, match=f"{tmp_path}: not a run folder, it holds no run.json"):
+        RunFolder.view(tmp_path)
+    for name in ("20260101T000000Z-a", "20260102T000000Z-b"):
+        (tmp_path / "digits" / name).mkdir(parents=True)
+        (tmp_path / "digits" / name / "run.json").touch()
+    for path in (tmp_path, tmp_path / "digits"):
+        with pytest.raises(RunError, match=r"it holds runs; choose one, such as .*/digits/20260102T000000Z-b$"):
+            RunFolder.view(path)
+
+
 def test_create_refuses_a_folder_of_other_files_and_leaves_it_alone(tmp_path):
     (tmp_path / "spec.sym").write_text("mine")
     with pytest.raises(RunError, match=r"is not empty \(it holds spec.sym\)"):

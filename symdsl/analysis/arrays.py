@@ -95,7 +95,9 @@ def _read(path: Path, task: str) -> Outline:
                 raise BadDataError(f"`x_{part}` holds {held}, expected floats or uint8")
         shape = headers["x_train"].shape
         if len(shape) not in (3, 4) or 0 in shape:
-            raise BadDataError(f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(shape)}")
+            columns = f"`x[:, :, None, None]` makes the columns of a table channels: `input image({shape[-1]}, 1, 1)`"
+            message = f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(shape)}"
+            raise BadDataError(message, columns if len(shape) == 2 else "")
         if headers["x_test"].shape[1:] != shape[1:]:
             sides = " and ".join(f"`x_{part}` {list(headers[f'x_{part}'].shape)}" for part in ("train", "test"))
             raise BadDataError(f"{sides} must be images of one shape")
@@ -108,11 +110,13 @@ def _read(path: Path, task: str) -> Outline:
             labels = _labels(archive, headers["y_train"])
             _check_alike(headers["y_train"], headers["y_test"], chosen)
             return attrs.evolve(outline, classes=int(labels.max()) + 1, doubts=(*doubts, *doubts_of_labels(labels)))
+        targets = _some_targets(archive, headers["y_train"])
         if task == "auto":  # who writes `task = regression` has thought of it
-            doubts = (*doubts, *doubts_of_targets(_some_targets(archive, headers["y_train"])))
+            doubts = (*doubts, *doubts_of_targets(targets))
+        largest = float((targets.astype(float) ** 2).mean(0).max()) ** 0.5 if len(targets) else 0.0
         classes = _targets(headers["y_train"])
         _check_alike(headers["y_train"], headers["y_test"], chosen)
-        return attrs.evolve(outline, classes=classes, doubts=doubts)
+        return attrs.evolve(outline, classes=classes, targets=largest, doubts=doubts)
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> Header:
@@ -121,7 +125,8 @@ def _header(archive: zipfile.ZipFile, name: str) -> Header:
     with archive.open(f"{name}.npy") as file:
         header = read_header(file, archive.getinfo(f"{name}.npy").file_size)
     if header.dtype.kind not in "fiu":
-        raise BadDataError(f"`{name}` must hold numbers, found {header.dtype}")
+        numbered = f"`numpy.unique({name}, return_inverse=True)[1]` numbers classes" if name.startswith("y") else ""
+        raise BadDataError(f"`{name}` must hold numbers, found {header.dtype}", numbered)
     return header
 
 

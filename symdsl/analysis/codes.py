@@ -475,6 +475,14 @@ _TABLE = (
         "search {\n  objective = elbo\n  examples = 100\n}",
         "search {\n  objective = elbo\n  every = 10\n}",
     ),
+    Code(
+        "W114",
+        "large regression targets",
+        "Initial weights and learning rates are for targets of mean 0 and variance 1. `standardize(targets)` brings "
+        "them there; figures keep the targets' own units.",
+        "data digits |> rotate(degrees = 45, label = angle)",
+        "data digits |> rotate(degrees = 45, label = angle) |> standardize(targets)",
+    ),
 )
 
 CODES: dict[str, Code] = {code.code: code for code in _TABLE}

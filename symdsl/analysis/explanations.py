@@ -6,16 +6,14 @@
 from __future__ import annotations
 
 from symdsl.analysis.codes import CODES
-from symdsl.diagnostics import RunError, listing, suggest
+from symdsl.diagnostics import RunError, suggest
 
 _LONGEST_LINE = 100
 
 _INTRODUCTION = """\
 # Diagnostics
 
-Written by `python -m symdsl.analysis.explanations` from `symdsl/analysis/codes.py`.
-
-`E` codes are errors: nothing is built before they are mended. `W` codes are warnings, which `symdsl check --strict`
+`E` codes are errors: nothing is built before they are fixed. `W` codes are warnings, which `symdsl check --strict`
 counts as errors. `symdsl explain CODE` prints one entry with an example of a wrong and a right spec.
 """
 
@@ -29,7 +27,8 @@ def explanation(code: str) -> str:
     found = CODES.get(code.upper())
     if found is None:
         near = suggest(code.upper(), CODES)
-        hint = f"did you mean `{near}`?" if near else f"there are {listing(CODES)}"
+        first, *_, last = CODES
+        hint = f"did you mean `{near}`?" if near else f"there are `{first}` to `{last}`, as in `error[{first}]`"
         raise RunError(f"there is no diagnostic `{code}`: {hint}")
     examples = f"Wrong:\n\n{_indented(found.bad)}\n\nRight:\n\n{_indented(found.good)}"
     return f"{found.code}: {found.title}\n\n{found.paragraph}\n\n{examples}"

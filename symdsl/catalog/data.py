@@ -94,6 +94,7 @@ class Outline:
         uneven: which file differs from another in size, where one does: only `resize` takes such images.
         standardized: what a `standardize` step has been applied to.
         sided: the transform whose labels or targets a mirrored image would not keep, if there is one.
+        targets: the root mean square of the largest targets, where it is known; 0 elsewhere.
         doubts: what is hardly meant.
     """
 
@@ -108,6 +109,7 @@ class Outline:
     uneven: str = ""
     standardized: frozenset[str] = frozenset()
     sided: str = ""
+    targets: float = 0.0
     doubts: tuple[Doubt, ...] = ()
 
     def __str__(self) -> str:
@@ -189,7 +191,7 @@ def _rotate(outline: Outline, arguments: Arguments) -> Outline:
         raise MisfitError("the targets are standardized already, and the angle would replace them: move it in front")
     if outline.sided == _BY_ANGLE:
         raise MisfitError("the angle of an earlier `rotate` is the target already, and this one would replace it")
-    return attrs.evolve(outline, task="regression", classes=1, names=(), sided=_BY_ANGLE)
+    return attrs.evolve(outline, task="regression", classes=1, names=(), sided=_BY_ANGLE, targets=degrees / 3**0.5)
 
 
 def _given(arguments: Arguments) -> Outline:
@@ -315,7 +317,8 @@ _ARRAYS = Signature(
         Parameter("path", Quoted(), about="an `.npz` file, relative to the working folder"),
         Parameter("task", Choice(("auto", "classification", "regression")), "auto", "what the targets are"),
     ),
-    "your own data: `x_train`, `y_train`, `x_test` and `y_test` of an `.npz` file",
+    "your own data: `x_train`, `y_train`, `x_test` and `y_test` of an `.npz` file; x is `[n, channel, row, column]` or "
+    "`[n, row, column]`, y classes from 0 on, or real targets",
 )
 _GIVEN = Signature(
     "given",

@@ -116,8 +116,7 @@ SEARCH = Signature(
             None,
             "how a candidate starts that breaks a symmetry which another keeps: `relaxed`, at a tenth of its scale; "
             "`symmetric`, with its output side at zero; `both`, at most a fifth of the epochs after burn-in each, "
-            "then symmetric if its evidence is better by 0.15 nats per example; left out: `both` up to 16,384 "
-            "training examples, `relaxed` beyond",
+            "then the better one by the evidence; left out: `both` up to 16,384 training examples, `relaxed` beyond",
         ),
         Parameter("epochs", Whole(1, _LARGEST), 60, "passes over the training data"),
         Parameter("burnin", Whole(0, _LARGEST), 0, "epochs before the first evidence step"),

@@ -78,8 +78,9 @@ def data(
         raise click.UsageError(f"`--out` (={out}) must be a PNG: name it `{better}`")
     loaded = load(spec, settings)
     from symdsl.data import inspect
+    from symdsl.runs.files import DATA_PICTURE
 
-    path = out or Path("runs", loaded.name, "data.png")
+    path = out or Path("runs", loaded.name, DATA_PICTURE)
     found = inspect(loaded, seed, examples)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(found.picture)

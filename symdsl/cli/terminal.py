@@ -24,6 +24,17 @@ from symdsl.diagnostics import (
     wants_colour,
 )
 
+_ELSEWHERE = {
+    **dict.fromkeys(("train", "fit", "run", "learn"), "search"),
+    **dict.fromkeys(("evaluate", "test"), "eval"),
+    **dict.fromkeys(("plot", "draw"), "show"),
+    **dict.fromkeys(("list", "ls"), "runs"),
+    "init": "new",
+    "lint": "check",
+    "format": "fmt",
+}
+"""What other programs call a command."""
+
 
 class Commands(click.RichGroup):
     """The group of all commands, and the one place where exceptions become a line and an exit status."""
@@ -48,7 +59,7 @@ class Commands(click.RichGroup):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Return the command that the arguments name; a usage error proposes the nearest one if there is none."""
-        near = None if args[0] in self._modules else suggest(args[0], self._modules)
+        near = None if args[0] in self._modules else _ELSEWHERE.get(args[0]) or suggest(args[0], self._modules)
         if near is not None:
             ctx.fail(f"No such command '{args[0]}'. Did you mean '{near}'?")
         return super().resolve_command(ctx, args)
@@ -57,6 +68,9 @@ class Commands(click.RichGroup):
         """Run a command, and exit with the status that fits its outcome."""
         try:
             super().invoke(ctx)
+        except click.NoSuchOption as error:
+            message = error.message + _setting_hint(error)
+            raise click.NoSuchOption(error.option_name, message, error.possibilities, error.ctx) from None
         except SpecError as error:
             tell(error.diagnostics)
             sys.exit(SPEC_WRONG)
@@ -70,6 +84,15 @@ class Commands(click.RichGroup):
         except KeyboardInterrupt:
             note("interrupted")
             sys.exit(INTERRUPTED)
+
+
+def _setting_hint(error: click.NoSuchOption) -> str:
+    """Return how to change a setting that is no option, where the command takes settings."""
+    from symdsl.catalog.searches import SEARCH
+
+    name = error.option_name.lstrip("-").replace("-", "_")
+    takes = error.ctx is not None and any(one.name == "settings" for one in error.ctx.command.params)
+    return f" Write `--set search.{name}=...`." if takes and name in SEARCH.names else ""
 
 
 def _discard_output() -> None:

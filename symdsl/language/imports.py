@@ -16,6 +16,9 @@ from symdsl.language.words import Allowance
 LARGEST = 1024 * 1024
 """Bytes of a spec, all its files together."""
 
+_SPEC_OF_A_RUN = "spec.sym"
+"""The file of a run folder that holds its spec."""
+
 _MOST_FILES = 100
 _MOST_IMPORTS = 1000
 
@@ -182,7 +185,9 @@ def _read(
     """
     try:
         if path.exists() and not path.is_file():
-            collector.report("E101", span, f"`{path}` is {'a folder' if path.is_dir() else 'a device'}, not a file")
+            run, what = path / _SPEC_OF_A_RUN, "a folder" if path.is_dir() else "a device"
+            help = f"a run has its spec in `{run}`" if run.is_file() else ""
+            collector.report("E101", span, f"`{path}` is {what}, not a file", help=help)
             return None
         with path.open("rb") as file:
             content = file.read(most + 1)

@@ -16,6 +16,9 @@ from symdsl.diagnostics import RunError
 
 SCHEMA = 1
 
+DATA_PICTURE = "data.png"
+"""The pictures of its data that `symdsl data` leaves in a spec's folder of runs."""
+
 
 def write_atomic(path: Path, content: bytes) -> None:
     """Write a file atomically: readers see its old content or its new content. Its mode is kept.

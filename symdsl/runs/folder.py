@@ -19,7 +19,6 @@ from symdsl.runs import checkpoint, metrics
 from symdsl.runs.files import (
     SCHEMA,
     checksum,
-    is_draft,
     json_content,
     make_folder,
     names_the_file,
@@ -29,7 +28,7 @@ from symdsl.runs.files import (
     read_json,
     write_atomic,
 )
-from symdsl.runs.locks import LOCK, LockedFolder, in_use, locked
+from symdsl.runs.locks import LOCK, LockedFolder, held, in_use, locked
 from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.runs.schema import Status, check_result, check_status
 
@@ -175,7 +174,9 @@ class RunFolder(LockedFolder):
             if (run.path / SWEEP).is_file():
                 raise RunError(f"{run.path}: holds the runs of a sweep, each in a folder of its own; choose one")
             if not (run.path / RUN).is_file():
-                raise RunError(f"{run.path}: not a run folder, it holds no {RUN}")
+                below = sorted(one.parent for depth in ("*", "*/*") for one in run.path.glob(f"{depth}/{RUN}"))
+                holds = f"runs; choose one, such as {below[-1]}" if below else f"no {RUN}"
+                raise RunError(f"{run.path}: not a run folder, it holds {holds}")
         return run
 
     @property
@@ -504,9 +505,8 @@ def _sums(info: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refuse_used(folder: Path) -> None:
-    """A folder may hold nothing but the lock and the drafts of a run that died before it wrote anything."""
-    with names_the_file(folder, "cannot be read"):
-        others = sorted(file.name for file in folder.iterdir() if file.name != LOCK and not is_draft(file.name))
+    """A folder may hold nothing but pictures of data, and what a run left that died before it wrote anything."""
+    others = held(folder)
     if RUN in others:
         run = RunFolder.view(folder)
         advice = "it is never overwritten" if run.status == "finished" else run._way_on()

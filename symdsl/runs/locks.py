@@ -8,12 +8,23 @@ from types import TracebackType
 from typing import IO, Self
 
 from symdsl.diagnostics import RunError
-from symdsl.runs.files import names_the_file
+from symdsl.runs.files import DATA_PICTURE, is_draft, names_the_file
 
 LOCK = ".lock"
 
 _PATIENCE = 0.1
 """Seconds for which a lock is asked for again: whoever asks whether a folder is in use holds it for a moment."""
+
+
+def held(folder: Path) -> list[str]:
+    """Return the sorted names in a folder but for a lock, drafts of files, and pictures of data.
+
+    Raises:
+        RunError: it cannot be read.
+    """
+    with names_the_file(folder, "cannot be read"):
+        names = sorted(file.name for file in folder.iterdir())
+    return [name for name in names if name not in (LOCK, DATA_PICTURE) and not is_draft(name)]
 
 
 class LockedFolder:

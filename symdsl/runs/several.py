@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
 from symdsl.diagnostics import RunError
-from symdsl.runs.files import is_draft, json_content, make_folder, names_the_file, read_json, write_atomic
+from symdsl.runs.files import json_content, make_folder, read_json, write_atomic
 from symdsl.runs.folder import RUN, RunFolder
-from symdsl.runs.locks import LOCK, LockedFolder, locked
+from symdsl.runs.locks import LockedFolder, held, locked
 from symdsl.runs.schema import Status
 
 State = Status | Literal["waiting"]
@@ -107,12 +106,11 @@ class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
             RunError: it cannot be written, is not empty or in use.
         """
         make_folder(path)
-        with names_the_file(path):
-            held = sorted(name for name in os.listdir(path) if name != LOCK and not is_draft(name))
-        if cls.LIST in held:
+        others = held(path)
+        if cls.LIST in others:
             raise RunError(f"{path}: holds {cls.CALLED}; `--resume {path}` continues them")
-        if held:
-            raise RunError(f"{path}: is not empty (it holds {held[0]}); give a folder that is new or empty")
+        if others:
+            raise RunError(f"{path}: is not empty (it holds {others[0]}); give a folder that is new or empty")
         return locked(path)
 
     def run(self, one: Kept) -> Path:

@@ -133,6 +133,27 @@ def test_real_targets_are_no_labels(tmp_path: Path, y: np.ndarray) -> None:
     assert parse(text(save(tmp_path, y_train=y))).warnings == ()
 
 
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+@pytest.mark.parametrize("options", ["", ", task = regression"])
+def test_large_targets_are_to_be_standardized(tmp_path: Path, scale: float, options: str) -> None:
+    path = save(tmp_path, y_train=scale * np.array([[0.5, 0.1], [1.5, 0.3], [-0.8, 0.2], [1.1, 0.1]]))
+    assert [one.code for one in parse(text(path, options)).warnings] == (["W114"] if scale > 1 else [])
+    standardized = text(path, options).replace(")\n", ") |> standardize(targets)\n", 1)
+    assert parse(standardized).warnings == ()
+
+
+def test_what_is_wrong_with_arrays_says_how_to_mend_it(tmp_path: Path) -> None:
+    wrong = {
+        "x[:, :, None, None]": {"x_train": np.zeros((4, 7))},
+        "input image(7, 1, 1)": {"x_train": np.zeros((4, 7))},
+        "numpy.unique(y_train, return_inverse=True)[1]": {"y_train": np.array(["cat", "dog", "cat", "dog"])},
+    }
+    for help, changed in wrong.items():
+        with pytest.raises(SpecError) as raised:
+            parse(text(save(tmp_path, **changed)))
+        assert help in raised.value.diagnostics[0].help
+
+
 def test_targets_that_look_like_labels_may_be_meant(tmp_path: Path) -> None:
     y = np.array([0.0, 1.0, 1.0, 0.0])
     path = save(tmp_path, y_train=y)
