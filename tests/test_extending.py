@@ -297,8 +297,26 @@ class Silent(Conv):
         return super().forward(x)
 
 
+class Talkative(Conv):
+    """A convolution that tells twice of its use."""
+
+    def forward(self, x: Any, record: Any = None) -> Any:
+        super().forward(x, record)
+        return super().forward(x, record)
+
+
+def talkative(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Talkative:
+    return Talkative(1, 2, 3, scale=scale, generator=generator)
+
+
 def silent(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Silent:
     return Silent(1, 2, 3, scale=scale, generator=generator)
+
+
+def test_a_module_that_records_a_tensor_twice_is_refused(offered: Callable[..., None]) -> None:
+    offered(module=f"{__name__}:talkative")
+    with pytest.raises(RunError, match=r"`l1.MINE` wrongly: .*: the forward pass records `w` twice"):
+        symdsl.compile(symdsl.parse(MINE))
 
 
 def test_a_module_that_does_not_record_a_tensor_is_refused(offered: Callable[..., None]) -> None:

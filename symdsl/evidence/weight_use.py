@@ -204,7 +204,13 @@ def check_weight_uses(path: Path, x: Tensor) -> None:
         TypeError: it is not known how a tensor is used.
     """
     reads: dict[str, tuple[Tensor, Tensor | None]] = {}
-    y = path(x, lambda tensor, inputs, output: reads.update({tensor: (inputs, output)}))
+
+    def record(tensor: str, inputs: Tensor, output: Tensor | None) -> None:
+        if tensor in reads:
+            raise ValueError(f"the forward pass records `{tensor}` twice; it records all uses of a tensor at once")
+        reads[tensor] = inputs, output
+
+    y = path(x, record)
     column = torch.randn(y.shape, generator=torch.Generator().manual_seed(0))
     each = torch.eye(len(x))[..., None, None, None] * column
     for tensor, parameter in path.named_parameters():
