@@ -24,7 +24,7 @@ from symdsl.catalog.signatures import (
     Variant,
     Whole,
 )
-from symdsl.diagnostics import Span, listing, shortened, suggest
+from symdsl.diagnostics import Fix, Span, listing, shortened, suggest
 
 
 @attrs.frozen
@@ -109,7 +109,7 @@ def _parameter_name(signature: Signature, arguments: Sequence[Given], index: int
         help = f"{named} is given by its name" if named else ""
         scope.collector.report("E403", argument.span, message, label="one too many", help=help)
         return None
-    return by_place[index]
+    return None if _is_of_another(signature, by_place[index], argument, scope) else by_place[index]
 
 
 def _switch(signature: Signature, value: Located | None) -> str | None:
@@ -133,6 +133,19 @@ def _misspelt_switch(signature: Signature, index: int, argument: Given, scope: S
     if suggest(name, switches) is None:
         return False
     unknown("E303", "argument", name, argument.span, signature.names, scope.collector, f" of `{signature.name}`")
+    return True
+
+
+def _is_of_another(signature: Signature, placed: str, argument: Given, scope: Scope) -> bool:
+    """Whether an argument by place is a word that another parameter alone may be; then it is reported."""
+    name = None if argument.value is None else _bare(argument.value)
+    takes = [one.name for one in signature.parameters if isinstance(one.type, Choice) and name in one.type.options]
+    if not takes or placed in takes or name in scope.names:
+        return False
+    message = f"`{name}` stands in the place of `{placed}`, but is a value of `{takes[0]}`"
+    written = f"{takes[0]} = {name}"
+    fix = Fix(f"replace by `{written}`", argument.span, written)
+    scope.collector.report("E401", argument.span, message, help=f"write `{written}`", fix=fix)
     return True
 
 

@@ -12,7 +12,7 @@ from lark import Token
 from symdsl.catalog.networks import NORMAL
 from symdsl.diagnostics import Collector, Fix, shortened
 from symdsl.language.blots import QUOTES, TYPESET
-from symdsl.language.repairs import BRACES, STATEMENTS, open_bracket
+from symdsl.language.repairs import BRACES, ITEMS, STATEMENTS, open_bracket
 from symdsl.language.spans import behind, merged, token_span
 
 _BEFORE_VALUE = {"EQUAL", "LPAR", "LSQB", "COMMA", "ARROW", "PLUS", "MINUS", "STAR", "SLASH"}
@@ -36,9 +36,9 @@ def without_slips(tokens: Sequence[Token], source: str, collector: Collector) ->
 
     These are marks of typeset text such as `→`, comments between `/*` and `*/`, texts between other marks than `"` or
     without any, numbers with digits in groups, with units or not decimal, products without `*`, sizes such as `3x3`,
-    names with hyphens, arguments without parentheses or `=`, priors without `~`, braces that are not closed where their
-    indentation ends, rules outside a `prior` or of several selectors, a `search` inside a `profile`, and statements
-    inside a network.
+    names with hyphens, arguments without parentheses or `=`, priors without `~`, a `residual` without braces, braces
+    that are not closed where their indentation ends, rules outside a `prior` or of several selectors, a `search` inside
+    a `profile`, and statements inside a network.
 
     Args:
         tokens: of the text.
@@ -46,6 +46,7 @@ def without_slips(tokens: Sequence[Token], source: str, collector: Collector) ->
         collector: receives an error for each slip.
     """
     read = _with_parentheses(list(_without_comments(tokens, source, collector)), source, collector)
+    read = list(_with_braces_of_residuals(read, source, collector))
     words = list(_with_words(read, source, collector))
     closed = _with_braces(list(_with_marks(words, source, collector)), source, collector)
     flat = list(_with_settings_of_profiles(closed, source, collector))
@@ -282,6 +283,28 @@ def _with_braces(tokens: list[Token], source: str, collector: Collector) -> list
         message = f"expected `}}` before this line, found `{shortened(token)}`"
         collector.report("E104", token_span(token, source), message, notes=notes, fix=fix)
     return closed
+
+
+def _with_braces_of_residuals(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
+    """Yield the tokens with braces around one item that stands behind a `residual` on its line."""
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        yield token
+        index += 1
+        if token.type != "RESIDUAL" or index == len(tokens):
+            continue
+        item = tokens[index]
+        if item.type in ITEMS and item.line == token.line:
+            end = _statement_end(tokens, index)
+            body = tokens[index:end]
+            written = f"{{ {_text(body)} }}"
+            span = token_span(item, source).until(behind(body[-1], source))
+            fix = Fix("put it in braces", span, written)
+            help = f"write `residual {shortened(written)}`"
+            collector.report("E104", token_span(item, source), "expected `{` after `residual`", help=help, fix=fix)
+            yield from (Token.new_borrow_pos("LBRACE", "{", item), *body, Token.new_borrow_pos("RBRACE", "}", body[-1]))
+            index = end
 
 
 def _with_settings_of_profiles(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:

@@ -408,3 +408,14 @@ def test_a_step_above_the_largest_angle_turns_nothing() -> None:
     network = "network n { input image(1, 8, 8)\nflatten\nlayer h: FC -> classes }"
     with pytest.raises(SpecError, match=r"E602.*`step` \(=100\) is above `degrees` \(=45\): no image would be turned"):
         parse(f"data digits |> rotate(degrees = 45, step = 100)\n{network}")
+
+
+def test_a_word_in_the_place_of_another_parameter_is_told_its_name() -> None:
+    source = f"data digits |> rotate(degrees = 45, angle)\n{REGRESSION.format(1, 8, 8)}"
+    with pytest.raises(SpecError) as raised:
+        parse(source)
+    (found,) = raised.value.diagnostics
+    assert (found.code, found.help) == ("E401", "write `label = angle`")
+    assert found.message == "`angle` stands in the place of `step`, but is a value of `label`"
+    assert found.fix is not None
+    assert found.fix.content == "label = angle"
