@@ -167,8 +167,12 @@ def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generato
     else:
         path = _brought(build, kind.module, place, layer, candidate, scale, generator)
     path.weight_use = kind.imported(kind.weight_use)
+    try:
+        uses = set(path.weight_uses)
+    except Exception as error:
+        raise RunError(f"`{kind.weight_use}` fails for `{place}`: {type(error).__name__}: {error}") from error
     for tensor, parameter in path.named_parameters():
-        if parameter.requires_grad and tensor not in path.weight_uses:  # said before training, not after
+        if parameter.requires_grad and tensor not in uses:  # said before training, not after
             missing = f"no weight use for parameter `{tensor}` of {type(path).__name__}"
             raise RunError(f"`{place}.{tensor}` cannot be searched over: {missing}")
     if candidate.kind not in KINDS.built_in:
@@ -180,9 +184,12 @@ def _check_uses(path: nn.Path, weight_use: str, place: str, layer: facts.Layer) 
     """Refuse a path of a package from whose description another curvature would follow than it has."""
     from symdsl.evidence import check_weight_uses  # only kinds of packages need it
 
-    x = torch.randn(2, *layer.in_shape.grid, generator=torch.Generator().manual_seed(0))
+    parameters = [one for one in path.parameters() if one.requires_grad]
+    if not parameters or any(one.is_inference() or one.is_meta for one in parameters):
+        return  # there is nothing to differentiate
+    x = torch.randn(2, *layer.in_shape.grid, generator=torch.Generator().manual_seed(0), device="cpu")
     try:
-        check_weight_uses(path, x)
+        check_weight_uses(path, x.to(parameters[0]))
     except Exception as error:
         raise RunError(f"`{weight_use}` describes `{place}` wrongly: {type(error).__name__}: {error}") from error
 

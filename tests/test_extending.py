@@ -309,6 +309,110 @@ def talkative(layer: Any, candidate: Any, scale: float, generator: torch.Generat
     return Talkative(1, 2, 3, scale=scale, generator=generator)
 
 
+class Changed(Conv):
+    """A convolution that maps otherwise where it does not tell of its use."""
+
+    def forward(self, x: Any, record: Any = None) -> Any:
+        y = super().forward(x, record)
+        return y if record is not None else 3 * y
+
+
+class Dropping(Conv):
+    """A convolution that drops numbers in training, and normalises by the batch."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.normal = torch.nn.BatchNorm2d(1, affine=False)
+
+    def forward(self, x: Any, record: Any = None) -> Any:
+        y = super().forward(self.normal(x), record)
+        return torch.nn.functional.dropout(y, 0.5, self.training)
+
+
+class Hidden(Conv):
+    """A convolution times a factor that starts at zero, whose filters are recorded in the wrong place."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.a = torch.nn.Parameter(torch.zeros(1))
+
+    def forward(self, x: Any, record: Any = None) -> Any:
+        z = super().forward(x)
+        y = z * self.a
+        if record is not None:
+            record("w", x, z)
+            record("a", z, y)
+        return y
+
+
+def changed(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Changed:
+    return Changed(1, 2, 3, scale=scale, generator=generator)
+
+
+def dropping(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Dropping:
+    return Dropping(1, 2, 3, scale=scale, generator=generator)
+
+
+def hidden(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Hidden:
+    return Hidden(1, 2, 3, scale=scale, generator=generator)
+
+
+def with_factor(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
+    return (*CONV.tensors(site, arguments), Tensor("a", (1,), FactorSize(1, 1), FactorSize(1, 1)))
+
+
+def in_a_factor(path: NetworkPath) -> dict[str, WeightUse]:
+    exact = WeightUse.exact(lambda path, z, y: (z * y).flatten(1).sum(1, keepdim=True))
+    return {"w": FILTERS, "a": exact}
+
+
+def in_a_turned_factor(path: NetworkPath) -> dict[str, WeightUse]:
+    return in_a_factor(path) | of_another_position(path)
+
+
+def no_use(path: NetworkPath) -> None:
+    return None
+
+
+def test_a_module_that_maps_otherwise_where_it_records_is_refused(offered: Callable[..., None]) -> None:
+    offered(module=f"{__name__}:changed")
+    with pytest.raises(RunError, match=r"`l1.MINE` wrongly: .*: the forward pass gives other outputs where it records"):
+        symdsl.compile(symdsl.parse(MINE))
+
+
+def test_uses_are_checked_in_evaluation_mode_and_leave_no_trace(offered: Callable[..., None]) -> None:
+    offered(module=f"{__name__}:dropping")
+    torch.manual_seed(3)
+    path = symdsl.compile(symdsl.parse(MINE)).layer("l1").paths["MINE"]
+    drawn = torch.rand(1)
+    assert path.training
+    assert int(path.normal.num_batches_tracked) == 0
+    torch.manual_seed(3)
+    assert torch.equal(drawn, torch.rand(1))
+
+
+def test_a_factor_that_starts_at_zero_hides_no_wrong_use(offered: Callable[..., None]) -> None:
+    factor = {"module": f"{__name__}:hidden", "tensors": with_factor}
+    offered(**factor, weight_use=f"{__name__}:in_a_factor")
+    assert not symdsl.compile(symdsl.parse(MINE)).layer("l1").paths["MINE"].a.any()
+    offered(**factor, weight_use=f"{__name__}:in_a_turned_factor")
+    table._loaded.cache_clear()
+    with pytest.raises(RunError, match="the gradients in `w` that follow from its use are not those of autograd"):
+        symdsl.compile(symdsl.parse(MINE))
+
+
+def test_a_function_that_gives_no_uses_is_named(offered: Callable[..., None]) -> None:
+    offered(weight_use=f"{__name__}:no_use")
+    with pytest.raises(RunError, match=f"`{__name__}:no_use` fails for `l1.MINE`: TypeError"):
+        symdsl.compile(symdsl.parse(MINE))
+
+
+def test_a_network_can_be_built_where_nothing_is_differentiated(offered: Callable[..., None]) -> None:
+    offered()
+    with torch.inference_mode():
+        symdsl.compile(symdsl.parse(MINE))
+
+
 def silent(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Silent:
     return Silent(1, 2, 3, scale=scale, generator=generator)
 

@@ -113,10 +113,18 @@ def _read(path: Path, task: str) -> Outline:
         targets = _some_targets(archive, headers["y_train"])
         if task == "auto":  # who writes `task = regression` has thought of it
             doubts = (*doubts, *doubts_of_targets(targets))
-        largest = float((targets.astype(float) ** 2).mean(0).max()) ** 0.5 if len(targets) else 0.0
         classes = _targets(headers["y_train"])
         _check_alike(headers["y_train"], headers["y_test"], chosen)
-        return attrs.evolve(outline, classes=classes, targets=largest, doubts=doubts)
+        return attrs.evolve(outline, classes=classes, targets=_largest(targets), doubts=doubts)
+
+
+def _largest(targets: NDArray[Any]) -> float:
+    """The root mean square of the largest column of targets `[example, target]`; 0 where it is not finite."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        found = float(np.sqrt(np.square(targets.astype(float)).mean(0).max())) if len(targets) else 0.0
+    return found if np.isfinite(found) else 0.0
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> Header:

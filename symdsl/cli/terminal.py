@@ -35,6 +35,9 @@ _ELSEWHERE = {
 }
 """What other programs call a command."""
 
+_TRAINING = ("search", "map", "sweep", "compile")
+"""The commands to which settings of `search` make a difference."""
+
 
 class Commands(click.RichGroup):
     """The group of all commands, and the one place where exceptions become a line and an exit status."""
@@ -87,12 +90,12 @@ class Commands(click.RichGroup):
 
 
 def _setting_hint(error: click.NoSuchOption) -> str:
-    """Return how to change a setting that is no option, where the command takes settings."""
+    """Return how to change a setting of `search` that is no option."""
     from symdsl.catalog.searches import SEARCH
 
-    name = error.option_name.lstrip("-").replace("-", "_")
-    takes = error.ctx is not None and any(one.name == "settings" for one in error.ctx.command.params)
-    return f" Write `--set search.{name}=...`." if takes and name in SEARCH.names else ""
+    name = suggest(error.option_name.lstrip("-").replace("-", "_"), SEARCH.names)
+    trains = error.ctx is not None and error.ctx.command.name in _TRAINING
+    return f" Write `--set search.{name}=...`." if trains and name not in (None, "objective") else ""
 
 
 def _discard_output() -> None:

@@ -16,21 +16,22 @@ gradients in what it writes, into the format.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import reduce
-from operator import add
 from typing import Any
 
 import attrs
 import torch
 from torch import Tensor, nn
 
-from symdsl.nn import BIAS, Path, RelaxedLayer, Use, derivatives_on
+from symdsl.nn import BIAS, Path, RelaxedLayer, Use, derivatives_on, evaluation_mode
 
 _NUMBERS = 1 << 24
 """How many numbers of the format are held at a time."""
 
 _ALIKE = 1e-3
 """Differences of float32 numbers, as a share of the largest, that are taken to be round-off."""
+
+_ROUND_OFF = 1e-10
+"""What is left of a sum that should vanish, as a share of the squares of what is added up."""
 
 
 @attrs.frozen
@@ -114,8 +115,8 @@ class BatchUse:
 
     def input_moment(self) -> Tensor | None:
         """Return `sum_{n, r} a a^T`, `[block, in, in]`, if there is a cheaper way to it than from `inputs`."""
-        moment, parts = self.weight.input_moment, self._in_parts(self._numbers, self.use.inputs)
-        return None if moment is None else reduce(add, (moment(self.use.owner, read) for (read,) in parts))
+        moment = self.weight.input_moment
+        return None if moment is None else moment(self.use.owner, self.use.inputs)
 
     @property
     def _numbers(self) -> int:
@@ -123,9 +124,7 @@ class BatchUse:
         return self._inputs(self.use.inputs[: self.use.copies]).numel()
 
     def _in_parts(self, numbers: int, *maps: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """Return parts of the maps of all examples, each of as many as have room where one has so many numbers."""
-        rows = self.use.copies * max(1, _NUMBERS // numbers)
-        return zip(*(one.split(rows) for one in maps), strict=True)
+        return in_parts(numbers, *maps, rows=self.use.copies)
 
     def _inputs(self, read: Tensor) -> Tensor:
         found = self.weight.inputs(self.use.owner, read)
@@ -138,6 +137,17 @@ class BatchUse:
     def _by_example(self, found: Tensor) -> Tensor:
         """The uses of all copies of an example as uses of it: `[n S, block, R, side] -> [n, block, S R, side]`."""
         return found.unflatten(0, (-1, self.use.copies)).transpose(1, 2).flatten(2, 3) if self.use.copies > 1 else found
+
+
+def in_parts(numbers: int, *maps: Tensor, rows: int = 1) -> Iterator[tuple[Tensor, ...]]:
+    """Return parts of the maps of all examples, of as many as there is room for where one has so many numbers.
+
+    Args:
+        numbers: that are held for an example.
+        maps: `[n rows, ...]`.
+        rows: of an example.
+    """
+    return zip(*(one.split(rows * max(1, _NUMBERS // max(1, numbers))) for one in maps), strict=True)
 
 
 def per_example_gradients(g: Tensor, a: Tensor) -> Tensor:
@@ -193,16 +203,31 @@ def weight_use_of(owner: nn.Module, tensor: str) -> WeightUse:
 def check_weight_uses(path: Path, x: Tensor) -> None:
     """Check that gradients of single examples that follow from a path's weight uses are those that autograd finds.
 
-    Their inner products are compared, as the format knows no order of a tensor's parameters.
+    Their inner products are compared, as the format knows no order of a tensor's parameters. Tensors that start at
+    zero, which hide how others are used, are random meanwhile.
 
     Args:
-        path: the module.
+        path: the module, in whatever mode.
         x: what it reads, `[n, plane, row, column]`.
 
     Raises:
         ValueError: a tensor was not recorded, or other gradients follow from its use; it is named.
         TypeError: it is not known how a tensor is used.
     """
+    learned = {tensor: one for tensor, one in path.named_parameters() if one.requires_grad}
+    empty = [one for one in learned.values() if not bool(one.any())]
+    with evaluation_mode(path), torch.random.fork_rng(devices=[]):
+        try:
+            torch.default_generator.manual_seed(0)
+            for one in empty:
+                torch.nn.init.normal_(one, std=0.1)
+            _check_learned(path, learned, x)
+        finally:
+            for one in empty:
+                torch.nn.init.zeros_(one)
+
+
+def _check_learned(path: Path, learned: Mapping[str, Tensor], x: Tensor) -> None:
     reads: dict[str, tuple[Tensor, Tensor | None]] = {}
 
     def record(tensor: str, inputs: Tensor, output: Tensor | None) -> None:
@@ -210,16 +235,18 @@ def check_weight_uses(path: Path, x: Tensor) -> None:
             raise ValueError(f"the forward pass records `{tensor}` twice; it records all uses of a tensor at once")
         reads[tensor] = inputs, output
 
+    drawn = torch.get_rng_state()
     y = path(x, record)
-    column = torch.randn(y.shape, generator=torch.Generator().manual_seed(0))
-    each = torch.eye(len(x))[..., None, None, None] * column
-    for tensor, parameter in path.named_parameters():
-        if not parameter.requires_grad:
-            continue
+    torch.set_rng_state(drawn)
+    if not _alike(path(x), y):
+        raise ValueError("the forward pass gives other outputs where it records")
+    column = torch.randn_like(y)
+    each = torch.eye(len(x)).to(y)[..., None, None, None] * column
+    for tensor, parameter in learned.items():
         if tensor not in reads:
             raise ValueError(f"the forward pass does not record the use of `{tensor}`")
         inputs, output = reads[tensor]
-        given = column if output is None else torch.autograd.grad(y, output, column, retain_graph=True)[0]
+        given = column if output is None else _gradient(y, output, column)
         use = BatchUse(Use(path, tensor, inputs, y, 1.0), weight_use_of(path, tensor))
         with torch.no_grad():
             pairs = [*use.pairs(given)]
@@ -228,8 +255,9 @@ def check_weight_uses(path: Path, x: Tensor) -> None:
             shapes = f"inputs {list(a.shape)}, gradients {list(g.shape)}"
             raise ValueError(f"`{tensor}` has {shapes}, expected [n, block, R, in] and [n, block, R, out]")
         found = torch.cat([per_example_gradients(g, a) for g, a in pairs])
-        expected = torch.stack([torch.autograd.grad(y, parameter, one, retain_graph=True)[0].flatten() for one in each])
-        if found.shape != expected.shape or not _alike(found @ found.T, expected @ expected.T):
+        expected = torch.stack([_gradient(y, parameter, one).flatten() for one in each])
+        round_off = _ROUND_OFF * sum(float((g.norm() * a.norm()) ** 2) for g, a in pairs)
+        if found.shape != expected.shape or not _alike(found @ found.T, expected @ expected.T, round_off):
             raise ValueError(f"the gradients in `{tensor}` that follow from its use are not those of autograd")
         with torch.no_grad():
             moment, a = use.input_moment(), torch.cat([a for _, a in pairs])
@@ -237,6 +265,12 @@ def check_weight_uses(path: Path, x: Tensor) -> None:
                 raise ValueError(f"the `input_moment` of `{tensor}` is not that of its inputs")
 
 
-def _alike(found: Tensor, expected: Tensor) -> bool:
-    most = _ALIKE * float(expected.abs().max())
-    return found.shape == expected.shape and float((found - expected).abs().max()) <= most
+def _gradient(y: Tensor, of: Tensor, column: Tensor) -> Tensor:
+    """Return the gradient of a tensor; zeros where it has no influence."""
+    (found,) = torch.autograd.grad(y, of, column, retain_graph=True, allow_unused=True)
+    return torch.zeros_like(of) if found is None else found
+
+
+def _alike(found: Tensor, expected: Tensor, round_off: float = 0.0) -> bool:
+    most = _ALIKE * float(expected.detach().abs().max()) + round_off
+    return found.shape == expected.shape and float((found - expected).detach().abs().max()) <= most

@@ -142,6 +142,11 @@ def test_large_targets_are_to_be_standardized(tmp_path: Path, scale: float, opti
     assert parse(standardized).warnings == ()
 
 
+@pytest.mark.parametrize("value", [1e200, np.inf, np.nan])
+def test_targets_beyond_all_numbers_are_not_called_large(tmp_path: Path, value: float) -> None:
+    assert parse(text(save(tmp_path, y_train=np.array([value, 0.5, 1.5, 0.0])))).warnings == ()
+
+
 def test_what_is_wrong_with_arrays_says_how_to_mend_it(tmp_path: Path) -> None:
     wrong = {
         "x[:, :, None, None]": {"x_train": np.zeros((4, 7))},

@@ -1,4 +1,5 @@
-import attrs
+import math
+
 import pytest
 import torch
 
@@ -10,6 +11,9 @@ from symdsl import lowering
 from symdsl.evidence import CURVATURES, Categorical, Exact, Gaussian, MonteCarlo, Rademacher, estimate, weight_use
 from symdsl.evidence import joint as joint_module
 from symdsl.evidence.weight_use import BatchUse, weight_use_of
+from symdsl.kinds.convolution import weight_use as convolution
+from symdsl.kinds.convolution.weight_use import patches
+from symdsl.kinds.group import weight_use as group
 
 FC, FFC, CONV = candidate("FC"), candidate("F-FC"), candidate("CONV")
 GCONV, POINTWISE = candidate("GCONV"), candidate("GCONV", factor="pointwise")
@@ -447,21 +451,29 @@ def test_the_format_of_some_examples_at_a_time_gives_the_same_factors(name, shar
         assert_same(block.input.blocks(), whole[key].input.blocks())
 
 
-def test_moments_of_inputs_are_found_of_some_examples_at_a_time(monkeypatch):
-    nodes, net = network("gconv, strided")
+@pytest.mark.parametrize(
+    ("name", "parts"), [("conv", None), ("conv, strided", [2, 2, 1]), ("p4m, factored", [2, 2, 1])]
+)
+def test_moments_of_inputs_unfold_some_examples_at_a_time(name, parts, monkeypatch):
+    nodes, net = network(name)
     x, recorded, seen = images(nodes, 5), {}, []
     net(x, recorded)
-    use = next(one for one in map(BatchUse.of, recorded.values()) if one.weight.input_moment is not None)
+    uses = [one for one in map(BatchUse.of, recorded.values()) if one.weight.input_moment is not None]
+    whole = [use.input_moment() for use in uses]
 
-    def moment(path, read):
-        seen.append(len(read))
-        return use.weight.input_moment(path, read)
+    def unfolded(inputs, kernel, stride):
+        seen.append(len(inputs))
+        return patches(inputs, kernel, stride)
 
-    watched = attrs.evolve(use, weight=attrs.evolve(use.weight, input_moment=moment))
-    whole = watched.input_moment()
-    monkeypatch.setattr(weight_use, "_NUMBERS", 2 * use._numbers)
-    assert_same(watched.input_moment(), whole)
-    assert seen == [5, 2, 2, 1]
+    for module in (convolution, group):
+        monkeypatch.setattr(module, "patches", unfolded)
+    for use, moment in zip(uses, whole, strict=True):
+        seen.clear()
+        taps = math.prod(use.use.owner.kernel)
+        monkeypatch.setattr(weight_use, "_NUMBERS", 2 * use.use.inputs[0].numel() * taps)
+        assert_same(use.input_moment(), moment)
+        assert parts is None or not seen or seen == parts
+    assert parts is None or seen
 
 
 @pytest.mark.parametrize("name", NETWORKS)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from functools import reduce
 from itertools import product
+from operator import add
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from symdsl.evidence.kfac import gram
-from symdsl.evidence.weight_use import WeightUse
+from symdsl.evidence.weight_use import WeightUse, in_parts
 from symdsl.nn import Path, Sides, circular_pad, pair
 
 FILTERS = WeightUse(
@@ -52,8 +55,15 @@ def patch_moment(inputs: Tensor, kernel: Sides, stride: Sides) -> Tensor:
     Returns:
         `[1, plane S^2, plane S^2]`, plane major.
     """
-    if pair(stride) != (1, 1):
-        return gram(by_position(patches(inputs, kernel, stride)).flatten(0, 2)).unsqueeze(0)
+    numbers = inputs.shape[1:].numel() * math.prod(pair(kernel))
+    if pair(stride) == (1, 1):
+        return reduce(add, (_moment_on_torus(part, kernel) for (part,) in in_parts(numbers, inputs)))
+    read = (by_position(patches(part, kernel, stride)).flatten(0, 2) for (part,) in in_parts(numbers, inputs))
+    return reduce(add, map(gram, read)).unsqueeze(0)
+
+
+def _moment_on_torus(inputs: Tensor, kernel: Sides) -> Tensor:
+    """Return the moment of patches at every position; see `patch_moment`."""
     taps = list(product(*map(range, pair(kernel))))
     rows, columns = inputs.shape[-2:]
     planes = inputs.transpose(0, 1).contiguous()

@@ -23,7 +23,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from symdsl.evidence.weight_use import WeightUse
+from symdsl.evidence.weight_use import WeightUse, in_parts
 from symdsl.kinds.convolution.weight_use import patch_moment, patches
 from symdsl.kinds.group.module import (
     DepthwiseGroupConv,
@@ -127,8 +127,9 @@ def _slot_moment(path: GroupPath, x: Tensor) -> Tensor:
 
     Separable filters read the planes of all elements at each g, depthwise ones those of g.
     """
-    read = patches(x, path.kernel, path.stride)
-    moments = _by_element(path, (read @ read.mT).sum(0)[None])[0]
+    numbers = x.shape[1:].numel() * path.size
+    read = (patches(part, path.kernel, path.stride) for (part,) in in_parts(numbers, x))
+    moments: Tensor = reduce(add, ((one @ one.mT).sum(0) for one in read)).unflatten(0, (-1, path.order))
     if isinstance(path, SeparableGroupConv):
         moments = moments.sum(1, keepdim=True).expand_as(moments)
     return reduce(add, (moments[:, g, back][..., back] for g, back in enumerate(_backs(path.taps))))
