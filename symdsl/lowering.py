@@ -93,7 +93,8 @@ def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network
         A module `[example, channel, row, column] -> [example, output]`.
 
     Raises:
-        RunError: if the kind of an installed package cannot be imported, or does not describe the use of a parameter.
+        RunError: if the kind of an installed package cannot be imported, or does not describe the use of a parameter,
+            or describes it wrongly.
         TypeError: `spec` is something else, such as the path of one.
     """
     if not hasattr(spec, "graph"):
