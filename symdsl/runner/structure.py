@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any, NamedTuple
 
 import attrs
@@ -149,7 +148,7 @@ class Structure:
         pruned: list[str] = []
         if self._has_fitted:
             pruned = self._remove_block(gains)
-            pruned += self._prune(effective, laplace, index)
+            pruned += self._prune(effective, lambda layer, path: self._gain_without_path(layer, path, laplace, index))
         return EvidenceStep(laplace, pruned, best if compared else None)
 
     def _fits(self, best: float) -> bool:
@@ -247,6 +246,12 @@ class Structure:
         jointly, loss = self._jointly(laplace, index), self._loss(index)
         return {one.join: self._gain(net.without(one), one.layers, jointly, index, loss) for one in blocks}
 
+    def _gain_without_path(self, layer: str, path: str, laplace: Laplace, index: torch.Tensor) -> float:
+        """Return the log evidence without a path, less that with it, the same on all ranks."""
+        left_out = self.trainer.net.layer(layer).without(path)
+        gain = self._gain(left_out, [f"{layer}.{path}"], laplace, index, self._loss(index))
+        return ranks.from_first(lambda: gain)
+
     def _gain(
         self,
         left_out: AbstractContextManager[None],
@@ -299,11 +304,15 @@ class Structure:
         most = self.trainer.target_variance
         return min(laplace.fitted_noise(), most) if effective < observed else most
 
-    def _prune(self, effective: Mapping[str, float], laplace: Laplace, index: torch.Tensor) -> list[str]:
+    def _prune(self, effective: Mapping[str, float], gain_without: Callable[[str, str], float]) -> list[str]:
         """Prune paths that the data do not need; return `layer.path` of each.
 
         Few effective parameters are not enough: where a network fits every example its curvature vanishes, and with it
         the effective number of paths that the network relies on.
+
+        Args:
+            effective: effective number of each parameter tensor.
+            gain_without: of a layer's name and a path's: the log evidence without it, less that with it.
         """
         pruned = []
         for name, layer in self.trainer.net.layers():
@@ -317,8 +326,7 @@ class Structure:
                 if self._idle[key] < _PATIENCE:
                     continue
                 self._idle[key] = 0
-                gain = self._gain(layer.without(path), [key], laplace, index, self._loss(index))
-                if ranks.from_first(partial(float, gain)) > -_ROUND_OFF:
+                if gain_without(name, path) > -_ROUND_OFF:
                     self.trainer.prune(name, path)
                     self.note(f"{key} is pruned in epoch {self.trainer.epoch + 1}")
                     pruned.append(key)
