@@ -102,7 +102,11 @@ def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network
     graph = spec if isinstance(spec, nx.DiGraph) else spec.graph()
     if seed is None:
         seed = 0 if isinstance(spec, nx.DiGraph) else spec.facts.search.seed
-    return build(chain(graph), seed)
+    net = build(chain(graph), seed)
+    if graph is not spec:  # a graph that was stored has been checked before
+        for layer, candidate in _of_packages(chain(graph)):
+            _check_uses(dict(net.layer(layer.name).active())[candidate.name], layer, candidate)
+    return net
 
 
 def build(nodes: tuple[facts.Node, ...], seed: int) -> nn.Network:
@@ -176,12 +180,16 @@ def _path(layer: facts.Layer, candidate: facts.Candidate, scale: float, generato
         if parameter.requires_grad and tensor not in uses:  # said before training, not after
             missing = f"no weight use for parameter `{tensor}` of {type(path).__name__}"
             raise RunError(f"`{place}.{tensor}` cannot be searched over: {missing}")
-    if candidate.kind not in KINDS.built_in:
-        _check_uses(path, kind.weight_use, place, layer)
     return path
 
 
-def _check_uses(path: nn.Path, weight_use: str, place: str, layer: facts.Layer) -> None:
+def _of_packages(nodes: Iterable[facts.Node]) -> Iterator[tuple[facts.Layer, facts.Candidate]]:
+    """Yield the candidates whose kinds installed packages bring, each with its layer."""
+    layers = (node for node in nodes if isinstance(node, facts.Layer))
+    yield from ((layer, one) for layer in layers for one in layer.candidates if one.kind not in KINDS.built_in)
+
+
+def _check_uses(path: nn.Path, layer: facts.Layer, candidate: facts.Candidate) -> None:
     """Refuse a path of a package from whose description another curvature would follow than it has."""
     from symdsl.evidence import check_weight_uses  # only kinds of packages need it
 
@@ -192,7 +200,8 @@ def _check_uses(path: nn.Path, weight_use: str, place: str, layer: facts.Layer) 
     try:
         check_weight_uses(path, x.to(parameters[0]))
     except Exception as error:
-        raise RunError(f"`{weight_use}` describes `{place}` wrongly: {type(error).__name__}: {error}") from error
+        wrong = f"`{KINDS[candidate.kind].weight_use}` describes `{layer.name}.{candidate.name}` wrongly"
+        raise RunError(f"{wrong}: {type(error).__name__}: {error}") from error
 
 
 def _brought(
@@ -224,7 +233,5 @@ def check_brought(layers: Iterable[facts.Layer]) -> None:
     Raises:
         RunError: see `compile`.
     """
-    for layer in layers:
-        for candidate in layer.candidates:
-            if candidate.kind not in KINDS.built_in:
-                _path(layer, candidate, 1.0, torch.Generator())
+    for layer, candidate in _of_packages(layers):
+        _check_uses(_path(layer, candidate, 1.0, torch.Generator()), layer, candidate)

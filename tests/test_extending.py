@@ -16,6 +16,7 @@ import torch
 
 import symdsl
 from oracles.comparison import assert_same
+from symdsl import lowering
 from symdsl.catalog.shapes import FactorSize
 from symdsl.catalog.signatures import Parameter, Quoted, Real, Signature, Switch, Whole
 from symdsl.diagnostics import RunError
@@ -305,10 +306,6 @@ class Talkative(Conv):
         return super().forward(x, record)
 
 
-def talkative(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Talkative:
-    return Talkative(1, 2, 3, scale=scale, generator=generator)
-
-
 class Changed(Conv):
     """A convolution that maps otherwise where it does not tell of its use."""
 
@@ -345,16 +342,11 @@ class Hidden(Conv):
         return y
 
 
-def changed(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Changed:
-    return Changed(1, 2, 3, scale=scale, generator=generator)
+def maker(kind: type[Conv]) -> Callable[..., Conv]:
+    return lambda layer, candidate, scale, generator: kind(1, 2, 3, scale=scale, generator=generator)
 
 
-def dropping(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Dropping:
-    return Dropping(1, 2, 3, scale=scale, generator=generator)
-
-
-def hidden(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Hidden:
-    return Hidden(1, 2, 3, scale=scale, generator=generator)
+silent, talkative, changed, dropping, hidden = map(maker, (Silent, Talkative, Changed, Dropping, Hidden))
 
 
 def with_factor(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
@@ -407,14 +399,20 @@ def test_a_function_that_gives_no_uses_is_named(offered: Callable[..., None]) ->
         symdsl.compile(symdsl.parse(MINE))
 
 
+def test_a_stored_graph_is_not_checked_again(offered: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    offered()
+    spec, checked = symdsl.parse(MINE), list[str]()
+    monkeypatch.setattr(lowering, "_check_uses", lambda path, layer, candidate: checked.append(candidate.name))
+    symdsl.compile(spec)
+    assert checked == ["MINE"]
+    symdsl.compile(spec.graph())
+    assert checked == ["MINE"]
+
+
 def test_a_network_can_be_built_where_nothing_is_differentiated(offered: Callable[..., None]) -> None:
     offered()
     with torch.inference_mode():
         symdsl.compile(symdsl.parse(MINE))
-
-
-def silent(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Silent:
-    return Silent(1, 2, 3, scale=scale, generator=generator)
 
 
 def test_a_module_that_records_a_tensor_twice_is_refused(offered: Callable[..., None]) -> None:

@@ -73,12 +73,13 @@ def data(
 
     Counts and means are shown after each step of the data statement, pictures after the last.
     """
+    from symdsl.runs.files import DATA_PICTURE
+
     if out is not None and out.suffix.lower() != ".png":
-        better = out.with_suffix(".png") if out.name else out / "data.png"
+        better = out.with_suffix(".png") if out.name else out / DATA_PICTURE
         raise click.UsageError(f"`--out` (={out}) must be a PNG: name it `{better}`")
     loaded = load(spec, settings)
     from symdsl.data import inspect
-    from symdsl.runs.files import DATA_PICTURE
 
     path = out or Path("runs", loaded.name, DATA_PICTURE)
     found = inspect(loaded, seed, examples)

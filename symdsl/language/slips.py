@@ -46,8 +46,8 @@ def without_slips(tokens: Sequence[Token], source: str, collector: Collector) ->
         collector: receives an error for each slip.
     """
     read = _with_parentheses(list(_without_comments(tokens, source, collector)), source, collector)
-    read = list(_with_braces_of_residuals(read, source, collector))
-    words = list(_with_words(read, source, collector))
+    braced = list(_with_braces_of_residuals(read, source, collector))
+    words = list(_with_words(braced, source, collector))
     closed = _with_braces(list(_with_marks(words, source, collector)), source, collector)
     flat = list(_with_settings_of_profiles(closed, source, collector))
     return _with_statements_outside(list(_with_rules_in_priors(flat, source, collector)), source, collector)

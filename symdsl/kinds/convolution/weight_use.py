@@ -45,7 +45,8 @@ def patch_moment(inputs: Tensor, kernel: Sides, stride: Sides) -> Tensor:
 
     Where every position is kept, no patch is formed: a torus looks the same from everywhere, so that the sum of
     x[t + s] x[t + s']^T over t depends on the distance s' - s alone, and transposes with its sign. Of the S^4 pairs of
-    taps only those are computed that differ, 13 of 81 for S = 3.
+    taps only those are computed that differ, 13 of 81 for S = 3. Some examples at a time bound what is unfolded, and
+    keep the maps of the torus in the cache.
 
     Args:
         inputs: `[n, plane, row, column]`, aligned to the sampled phase.
