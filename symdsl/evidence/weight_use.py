@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from symdsl.nn import BIAS, Path, RelaxedLayer, Use, derivatives_on, evaluation_mode
 
-_NUMBERS = 1 << 24
+_NUMBERS = 1 << 22
 """How many numbers of the format are held at a time."""
 
 _ALIKE = 1e-3
