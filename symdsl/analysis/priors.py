@@ -13,7 +13,7 @@ from symdsl.analysis.expressions import evaluate, given
 from symdsl.analysis.facts import Prior
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
-from symdsl.analysis.values import Applied, describe
+from symdsl.analysis.values import Applied, Given, describe, is_number
 from symdsl.catalog.networks import NORMAL
 from symdsl.diagnostics import NOWHERE, Span, listing
 from symdsl.kinds import KINDS, Arguments, Tensor, completed, label
@@ -23,6 +23,8 @@ BIAS = "bias"
 _PAIRS = "priors for layers"
 DEFAULT = Prior(precision=1.0, learned=True)
 UNIT = Prior(precision=1.0, learned=False)
+
+_MEANS = {"mean", "mu", "loc"}
 
 _TO_PRECISION = {
     "precision": lambda value: value,
@@ -42,6 +44,10 @@ def evaluate_prior(node: ast.Call, scope: Scope) -> Prior | None:
     if found.value.name != NORMAL.name:
         unknown("E406", "prior", found.value.name, found.value.name_span, [NORMAL.name], scope.collector)
         return None
+    if (mean := _mean(found.value.arguments)) is not None:
+        help = f"leave it out: there are {listing(_TO_PRECISION)}"
+        scope.collector.report("E503", mean, "a prior has no mean: it is around 0", help=help)
+        return None
     bound = bind(NORMAL, found.value.arguments, found.span, scope)
     if bound is None:
         return None
@@ -53,6 +59,15 @@ def evaluate_prior(node: ast.Call, scope: Scope) -> Prior | None:
         return None
     value = cast(float, bound[names[0]])
     return Prior(_TO_PRECISION[names[0]](value), learned=not bound["fixed"], stated=True)
+
+
+def _mean(arguments: Sequence[Given]) -> Span | None:
+    """Where a prior's mean stands, by its name or as the first of two numbers, as in other languages."""
+    named = [one.span for one in arguments if one.name is not None and one.name.text in _MEANS]
+    placed = [
+        one.span for one in arguments if one.name is None and one.value is not None and is_number(one.value.value)
+    ]
+    return named[0] if named else placed[0] if len(placed) > 1 else None
 
 
 @attrs.frozen

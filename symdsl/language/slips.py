@@ -12,7 +12,7 @@ from lark import Token
 from symdsl.catalog.networks import NORMAL
 from symdsl.diagnostics import Collector, Fix, shortened
 from symdsl.language.blots import QUOTES, TYPESET
-from symdsl.language.repairs import BRACES, ITEMS, STATEMENTS, open_bracket
+from symdsl.language.repairs import BRACES, FRESH_STARTS, ITEMS, STATEMENTS, open_bracket
 from symdsl.language.spans import behind, merged, token_span
 
 _BEFORE_VALUE = {"EQUAL", "LPAR", "LSQB", "COMMA", "ARROW", "PLUS", "MINUS", "STAR", "SLASH"}
@@ -36,9 +36,9 @@ def without_slips(tokens: Sequence[Token], source: str, collector: Collector) ->
 
     These are marks of typeset text such as `→`, comments between `/*` and `*/`, texts between other marks than `"` or
     without any, numbers with digits in groups, with units or not decimal, products without `*`, sizes such as `3x3`,
-    names with hyphens, arguments without parentheses or `=`, priors without `~`, a `residual` without braces, braces
-    that are not closed where their indentation ends, rules outside a `prior` or of several selectors, a `search` inside
-    a `profile`, and statements inside a network.
+    names with hyphens, arguments without parentheses or `=`, priors of a whole layer or without `~`, a `residual`
+    without braces, braces that are not closed where their indentation ends, rules outside a `prior` or of several
+    selectors, a `search` inside a `profile`, and statements inside a network.
 
     Args:
         tokens: of the text.
@@ -48,7 +48,8 @@ def without_slips(tokens: Sequence[Token], source: str, collector: Collector) ->
     read = _with_parentheses(list(_without_comments(tokens, source, collector)), source, collector)
     braced = list(_with_braces_of_residuals(read, source, collector))
     words = list(_with_words(braced, source, collector))
-    closed = _with_braces(list(_with_marks(words, source, collector)), source, collector)
+    placed = list(_without_priors_of_layers(words, source, collector))
+    closed = _with_braces(list(_with_marks(placed, source, collector)), source, collector)
     flat = list(_with_settings_of_profiles(closed, source, collector))
     return _with_statements_outside(list(_with_rules_in_priors(flat, source, collector)), source, collector)
 
@@ -175,6 +176,28 @@ def _with_marks(tokens: Sequence[Token], source: str, collector: Collector) -> I
         yield token
         if mark == "(":
             yield Token.new_borrow_pos("RPAR", ")", token)
+
+
+def _without_priors_of_layers(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
+    """Yield the tokens without the priors that stand behind the width of a layer or its activation."""
+    begun, index = "", 0
+    while index < len(tokens):
+        token, start = tokens[index], index
+        if token.type in FRESH_STARTS or (begun == "LAYER" and token.type == "ARROW"):
+            begun = token.type
+        end = index + (token.type == "TILDE")
+        called = [str(one) for one in tokens[end : end + 2]] == [NORMAL.name, "("]
+        if begun != "ARROW" or (end == start and not called):
+            yield token
+            index += 1
+            continue
+        depth, index = 0, end
+        while tokens[index : index + 1] and tokens[index].line == token.line and (depth or index <= end + called):
+            depth += _BRACKETS.get(tokens[index].type, 0)
+            index += 1
+        span = token_span(token, source).until(token_span(tokens[index - 1], source))
+        message = "a prior stands behind the candidate it is of, before `->`"
+        collector.report("E104", span, message, help="as in `F-FC ~ normal(1) + CONV(3) -> 4`")
 
 
 def _missing_mark(tokens: Sequence[Token], index: int) -> str:
