@@ -164,6 +164,7 @@ def test_threads_soon_sleep_unless_told_how_to_wait(
         (["audit", "tiny.sym", "-o", "tiny.sym"], "would overwrite what the command reads: name another file"),
         (["audit", "tiny.sym", "-o", "audit.png"], "the picture is an SVG: name a file that ends with `.svg`"),
         (["eval", "run", "--set", "search.epochs=3"], "must begin with `data`"),
+        (["eval", "run", "new.npz", "--set", "data.size=8"], "give one of them"),
         (["new", "../demo"], "must be letters"),
         (["new", "1st"], "must be letters"),
     ],

@@ -77,20 +77,14 @@ def predict(run: Path, inputs: tuple[Path, ...], view: str, output: Path | None,
     of the run's data, except those that draw at random. Where that helps, probabilities take in the uncertainty of
     the last layer's weights. For a regression, means and standard deviations are printed.
     """
-    from symdsl.analysis.dataset import written
     from symdsl.data.inputs import input_files, read_inputs
     from symdsl.runner import load_run
 
     refuse_overwriting(input_files(inputs), output)
     loaded = load_run(run, device)
     names, x = read_inputs(inputs, loaded.prepare)
-    left_out = [step for step in loaded.prepare.left_out if step.name not in ("subset", "augment")]
-    if left_out:
-        steps = ", ".join(written(step) for step in left_out)
-        note(f"note: the data of the run went through {steps}; these inputs do not")
-    doubt = loaded.prepare.found.doubt(x)
-    if doubt:
-        note(f"note: {doubt}, after the transforms: are the units the same?")
+    for remark in loaded.prepare.remarks(x):
+        note(remark)
     content = predictions(loaded, names, x, not plain)
     deliver(lambda: PREDICTION_VIEWS[view](content), view, output)
 

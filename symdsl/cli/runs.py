@@ -61,16 +61,23 @@ def report(runs: tuple[Path, ...], output: Path, opened: bool) -> None:
 
 @click.command()
 @click.argument("run", type=PATH)
+@click.argument("inputs", type=PATH, nargs=-1, metavar="[INPUT]...")
 @click.option(
-    "--set", "settings", multiple=True, metavar="data.K=V", callback=settings_of_data, help="Evaluate on other data."
+    "--set", "settings", multiple=True, metavar="data.K=V", callback=settings_of_data, help="Change the run's data."
 )
 @device_option
 @json_option
-def eval(run: Path, settings: dict[str, Override], device: str, as_json: bool) -> None:
-    """Measure the network of a finished run on its test data, or on others."""
+def eval(run: Path, inputs: tuple[Path, ...], settings: dict[str, Override], device: str, as_json: bool) -> None:
+    """Measure the network of a finished run on its test data, or on labelled inputs.
+
+    An INPUT is a folder with a folder of PNG or JPEG files for each class, or an .npz file with arrays `x` and `y`; it
+    goes through the transforms of the run's data, except those that draw at random.
+    """
     from symdsl.runner import evaluate
 
-    metrics = evaluate(run, settings, device, tell=note)
+    if inputs and settings:
+        raise click.UsageError("`--set` changes the run's data, and INPUT stands in their place: give one of them")
+    metrics = evaluate(run, settings, device, tell=note, inputs=inputs)
     if as_json:
         click.echo(json_bytes(metrics), nl=False)
         return

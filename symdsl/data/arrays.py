@@ -94,6 +94,25 @@ def read_images(path: Path, names: Sequence[str]) -> Tensor:
     return x
 
 
+def read_outcomes(path: Path, names: Sequence[str], task: Task) -> Tensor:
+    """Read labels `[example]`, or targets `[example, target]`, from an `.npz` file, as `read_arrays` does.
+
+    Args:
+        path: the file.
+        names: of arrays, of which the first that is there is read.
+        task: which of both.
+
+    Raises:
+        RunError: the file cannot be read, there is no such array, or it holds something else.
+    """
+    with _opened(path) as archive:
+        held = archive.namelist()
+        name = next((one for one in names if f"{one}.npy" in held), None)
+        if name is None:
+            raise RunError(f"{path}: `{names[0]}` is missing: labels or targets stand beside the images")
+        return _whole(archive, path, name, _READERS[task])
+
+
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive that an `.npz` file is; what goes wrong as it is read is told in one line."""

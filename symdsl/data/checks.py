@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from symdsl.analysis.facts import Data
+from symdsl.catalog.data import Task
 from symdsl.data.memory import chunk_of
 from symdsl.data.records import Dataset
 from symdsl.diagnostics import RunError
@@ -48,7 +49,7 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
         if examples.x.numel() == 0:
             raise RunError(f"{origin}: `x_{part}` is empty ({_sides(examples.x)} images, {images} of them)")
         check_finite(examples.x, f"{origin}: `x_{part}")
-        _CHECKS[dataset.task](examples.y, f"{origin}: `y_{part}", classes)
+        check_outcomes(examples.y, dataset.task, f"{origin}: `y_{part}", classes)
     train, test = (_sides(examples.x) for examples in (dataset.train, dataset.test))
     if train != test:
         raise RunError(f"{origin}: `x_train` holds {train} images, but `x_test` {test}")
@@ -109,6 +110,24 @@ def check_finite(values: Tensor, title: str) -> None:
         raise RunError(f"{title}[{index}]` holds a number that is not finite")
 
 
+def check_outcomes(y: Tensor, task: Task, title: str, classes: int) -> None:
+    """Raise an error if labels are out of range, or targets not finite or as many as they must be.
+
+    Args:
+        y: labels `[n]`, or targets `[n, target]`.
+        task: which of both.
+        title: leads the message, up to the backtick before the index.
+        classes: that there are, or targets.
+
+    Raises:
+        RunError: the message names the first example at fault.
+    """
+    if task == "classification":
+        _check_labels(y, title, classes)
+    else:
+        _check_targets(y, title, classes)
+
+
 def _check_labels(y: Tensor, title: str, classes: int) -> None:
     index = _first((y < 0) | (y >= classes))
     if index is not None:
@@ -119,9 +138,6 @@ def _check_targets(y: Tensor, title: str, targets: int) -> None:
     if y.shape[1] != targets:
         raise RunError(f"{title}` has {y.shape[1]} targets per example, but the spec says {targets}")
     check_finite(y, title)
-
-
-_CHECKS = {"classification": _check_labels, "regression": _check_targets}
 
 
 def _first(wrong: Tensor) -> int | None:

@@ -13,17 +13,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from symdsl.analysis.dataset import trail
+from symdsl.analysis.dataset import trail, written
 from symdsl.analysis.facts import Data, Step
 from symdsl.analysis.images import SUFFIXES, header_of, opened
 from symdsl.catalog.data import BadDataError, MisfitError, Outline
-from symdsl.data.arrays import read_images
+from symdsl.data.arrays import read_images, read_outcomes
+from symdsl.data.checks import check_outcomes
 from symdsl.data.images import pixels
 from symdsl.data.loading import streamed
 from symdsl.data.preprocessing import Preprocessing
 from symdsl.data.records import Dataset, Examples, Streams, as_tensor
 from symdsl.data.transforms import TRANSFORMS, order_of
-from symdsl.diagnostics import RunError
+from symdsl.diagnostics import RunError, listing
 
 DRAWN = frozenset({"rotate", "translate", "scale", "quadrants", "subset", "augment"})
 """Transforms that draw at random for every image: a new input is taken as it is, as by a `shuffle` not `alike`."""
@@ -34,7 +35,8 @@ _COLOURS = {1: "grey", 3: "rgb"}
 _SIZING = ("resize", "pad", "crop")
 """Transforms that make square images of their `size`."""
 
-_ARRAYS = ("x", "x_test")
+_MOST_NAMES = 12
+_ARRAYS, _OUTCOMES = ("x", "x_test"), ("y", "y_test")
 
 
 @attrs.frozen
@@ -55,6 +57,16 @@ class Preparation:
     def left_out(self) -> tuple[Step, ...]:
         """The transforms of the training data that a new input does not go through."""
         return tuple(step for _, step, _, taken in self._of_images() if not taken)
+
+    def remarks(self, x: Tensor) -> Iterator[str]:
+        """Yield what to know of prepared inputs: steps that they skip, and values far from the training images'."""
+        skipped = [step for step in self.left_out if step.name not in ("subset", "augment")]
+        if skipped:
+            steps = ", ".join(written(step) for step in skipped)
+            yield f"note: the data of the run went through {steps}; these inputs do not"
+        doubt = self.found.doubt(x)
+        if doubt:
+            yield f"note: {doubt}, after the transforms: are the units the same?"
 
     def recipe(self) -> list[tuple[str, dict[str, Any]]]:
         """Return name and arguments of all transforms of a new input; `shuffle` has the `order` it takes positions in.
@@ -165,17 +177,63 @@ def read_inputs(paths: Iterable[Path], prepare: Preparation) -> tuple[list[str],
     """
     names: list[str] = []
     parts: list[Tensor] = []
+    for path, x in _prepared(paths, prepare):
+        name = os.fsencode(path).decode(errors="replace")
+        names += [name] if path.suffix.lower() != ".npz" else [f"{name}[{index}]" for index in range(len(x))]
+        parts.append(x)
+    return names, torch.cat(parts)
+
+
+def read_examples(paths: Iterable[Path], prepare: Preparation) -> Examples:
+    """Read inputs with their labels or targets, as a network learns them.
+
+    Args:
+        paths: see `read_inputs`; an image lies in a folder with the name of its class, an `.npz` file has an array `y`
+            or `y_test`: numbers of classes, or targets in the units of the data.
+        prepare: brings them into the network's form.
+
+    Raises:
+        RunError: a file cannot be used, or it is not known of which class it is; the line names it.
+    """
+    parts = [Examples(x, _outcomes(path, len(x), prepare)) for path, x in _prepared(paths, prepare)]
+    found = Examples(*(torch.cat([getattr(one, name) for one in parts]) for name in ("x", "y")))
+    if not len(found):
+        raise RunError("there are no examples to measure the network on")
+    return found
+
+
+def _prepared(paths: Iterable[Path], prepare: Preparation) -> Iterator[tuple[Path, Tensor]]:
+    """Every file that is meant, and what it holds, in the network's form."""
     for path in input_files(paths):
         try:
             found = read_images(path, _ARRAYS) if path.suffix.lower() == ".npz" else _image(path, prepare.data.channels)
-            parts.append(prepare(found))
-            if not bool(parts[-1].isfinite().all()):
+            x = prepare(found)
+            if not bool(x.isfinite().all()):
                 raise RunError("it holds numbers that are too large for the transforms of the data")
         except (RunError, BadDataError) as error:
             raise RunError(f"{error}" if str(path) in str(error) else f"{path}: {error}") from error
-        name = os.fsencode(path).decode(errors="replace")
-        names += [name] if path.suffix.lower() != ".npz" else [f"{name}[{index}]" for index in range(len(found))]
-    return names, torch.cat(parts)
+        yield path, x
+
+
+def _outcomes(path: Path, count: int, prepare: Preparation) -> Tensor:
+    """The labels, or targets, of so many inputs of a file."""
+    data, found = prepare.data, prepare.found
+    if path.suffix.lower() != ".npz":
+        if data.task == "regression":
+            raise RunError(f"{path}: an image has no targets: give an .npz file with `x` and `y`")
+        names = found.classes or tuple(map(str, range(data.classes)))
+        called = path.resolve().parent.name
+        if called not in names:
+            known = listing(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
+            raise RunError(f"{path}: lies in `{called}`, which is no class that the run has learned: these are {known}")
+        return torch.tensor([names.index(called)])
+    y = read_outcomes(path, _OUTCOMES, data.task)
+    if len(y) != count:
+        raise RunError(f"{path}: holds {count} images, but {len(y)} labels or targets")
+    check_outcomes(y, data.task, f"{path}: `y", data.classes)
+    if data.task == "classification":
+        return y
+    return found.targets.standardized(y) if found.targets is not None else y.float()
 
 
 def input_files(paths: Iterable[Path]) -> Iterator[Path]:

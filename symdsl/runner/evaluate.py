@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import attrs
 from symdsl import data as data_room
 from symdsl.analysis.facts import Data
 from symdsl.data import Dataset, Examples, fingerprint
+from symdsl.data.inputs import read_examples
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
 from symdsl.nn import outputs_of
@@ -34,6 +35,7 @@ def evaluate(
     device: str = "auto",
     data: Dataset | None = None,
     tell: Tell = untold,
+    inputs: Sequence[str | Path] = (),
 ) -> dict[str, Any]:
     """Return test metrics of the network that a run learned.
 
@@ -42,20 +44,29 @@ def evaluate(
         overrides: changes to the spec's data, e.g. `{"data.copies": 1}`.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         data: of a spec that has `data given(...)`, see `symdsl.data.from_tensors`.
-        tell: takes a line about data that have changed since the run.
+        tell: takes a line about data that have changed since the run, or that are not like its own.
+        inputs: files to measure it on in place of the spec's data, see `symdsl.data.inputs.read_examples`.
 
     Returns:
         `accuracy` (a fraction of 1), `nll` (mean, nats) and `ece`; `rmse`, `r2` and `nll` for a regression. The data
         are standardized with the statistics of the run, and classes are matched by name.
 
     Raises:
+        ValueError: there are both inputs and other data.
         SpecError: the overrides do not fit the spec.
         RunError: the run is not finished, its files or data cannot be used, or the data are of another shape or hold
             other classes than the network has learned.
     """
+    if inputs and (overrides or data is not None):
+        raise ValueError("`inputs` are measured in place of the spec's data: leave `overrides` and `data` out")
     opened = load_run(run, device)
     model, net = opened.model, opened.network
-    test = examples_for(opened, overrides, data, tell)
+    if inputs:
+        test = read_examples(map(Path, inputs), opened.prepare)
+        for remark in opened.prepare.remarks(test.x):
+            tell(remark)
+    else:
+        test = examples_for(opened, overrides, data, tell)
     outputs, targets = outputs_of(net, test.x), test.y.to(net.device)
     return evaluate_outputs(outputs, targets, LIKELIHOODS[model.data.task], model.noise, model.preprocessing)
 

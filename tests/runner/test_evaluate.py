@@ -123,3 +123,81 @@ def test_labels_beyond_those_learned_are_one_clear_line(tmp_path):
     runner.search(parse(text, {"search.epochs": 1}), device="cpu", out=tmp_path / "run", objective="map")
     with pytest.raises(RunError, match=r"^the data hold the label 2, but the run has learned 2 classes$"):
         accuracy(tmp_path / "run", tmp_path / "many.npz")
+
+
+def test_inputs_are_measured_by_the_folders_they_lie_in(run, tmp_path):
+    """Folders of other names lie around those of the classes; the transforms are those of the run."""
+    files = {f"new/{CLASSES[one]}/{copy}.png": image(one, [8, one, copy]) for one in (2, 0) for copy in range(3)}
+    path = write_images(tmp_path, files)
+    measured = runner.evaluate(run, device="cpu", inputs=[path / "new"])
+    assert measured["accuracy"] == 1
+    own = runner.evaluate(run, device="cpu", inputs=[run.parent / "data" / "test"])
+    assert own == pytest.approx(runner.evaluate(run, device="cpu"))
+    (path / "new" / "ant").rename(path / "new" / "bee")
+    assert runner.evaluate(run, device="cpu", inputs=[str(path / "new")])["accuracy"] == 0.5
+
+
+def test_inputs_in_an_array_have_numbers_of_classes(run, tmp_path):
+    x = np.stack([np.asarray(image(one, [8, one])) for one in (0, 1, 2, 2)])
+    np.savez(tmp_path / "new.npz", x_test=x, y_test=[0, 1, 2, 0])
+    assert runner.evaluate(run, device="cpu", inputs=[tmp_path / "new.npz"])["accuracy"] == 0.75
+    both = [tmp_path / "new.npz", run.parent / "data" / "test"]
+    assert runner.evaluate(run, device="cpu", inputs=both)["accuracy"] == pytest.approx(15 / 16)
+
+
+def test_inputs_far_from_the_training_images_are_told(run, tmp_path):
+    told = []
+    np.savez(tmp_path / "new.npz", x=np.full((2, 4, 4), 200.0), y=[0, 1])
+    runner.evaluate(run, device="cpu", tell=told.append, inputs=[tmp_path / "new.npz"])
+    assert len(told) == 1
+    assert "are the units the same?" in told[0]
+
+
+X = np.zeros((2, 4, 4))
+
+
+@pytest.mark.parametrize(
+    ("arrays", "line"),
+    [
+        ({"x": X}, r"`y` is missing: labels or targets stand beside the images"),
+        ({"x": X, "y": [0]}, r"holds 2 images, but 1 labels or targets"),
+        ({"x": X, "y": [0, 3]}, r"`y\[1\]` \(=3\) must be a class from 0 to 2"),
+        ({"x": X, "y": [0.0, 1.0]}, r"`y` holds float64, expected integers"),
+        ({"x": X[:0], "y": np.arange(0)}, r"`x` is empty"),
+    ],
+)
+def test_labels_of_inputs_that_do_not_fit_are_one_clear_line(arrays, line, run, tmp_path):
+    np.savez(tmp_path / "new.npz", **arrays)
+    with pytest.raises(RunError, match=rf"^{tmp_path}/new\.npz: {line}"):
+        runner.evaluate(run, device="cpu", inputs=[tmp_path / "new.npz"])
+
+
+def test_an_image_of_no_class_is_one_clear_line(run, tmp_path):
+    path = write_images(tmp_path, {"new/dog/0.png": image(0, 1)}) / "new"
+    line = r"dog/0\.png: lies in `dog`, which is no class that the run has learned: these are `ant`, `bee`, `cat`$"
+    with pytest.raises(RunError, match=line):
+        runner.evaluate(run, device="cpu", inputs=[path])
+
+
+def test_inputs_and_other_data_exclude_each_other(run):
+    with pytest.raises(ValueError, match="`inputs` are measured in place of the spec's data"):
+        runner.evaluate(run, {"data.path": "new"}, device="cpu", inputs=["new.npz"])
+
+
+def test_targets_of_inputs_are_in_the_units_of_the_data(tmp_path):
+    drawn = np.random.default_rng(0)
+    x = drawn.normal(size=(60, 4, 4))
+    y = 50 + 10 * x[:, 0, :2]
+    np.savez(tmp_path / "data.npz", x_train=x[:40], y_train=y[:40], x_test=x[40:], y_test=y[40:])
+    np.savez(tmp_path / "new.npz", x=x[40:], y=y[40:])
+    np.savez(tmp_path / "one.npz", x=x[40:], y=y[40:, 0])
+    text = SPEC.format(path="", outputs="classes").replace('images("")', f'arrays("{tmp_path / "data.npz"}")')
+    spec = parse(text.replace("standardize\n", "standardize |> standardize(targets)\n"), {"search.epochs": 3})
+    runner.search(spec, device="cpu", out=tmp_path / "run", objective="map")
+    measured = runner.evaluate(tmp_path / "run", device="cpu", inputs=[tmp_path / "new.npz"])
+    assert measured == pytest.approx(runner.evaluate(tmp_path / "run", device="cpu"))
+    with pytest.raises(RunError, match=r"`y` has 1 targets per example, but the spec says 2$"):
+        runner.evaluate(tmp_path / "run", device="cpu", inputs=[tmp_path / "one.npz"])
+    picture = write_images(tmp_path, {"dog/0.png": image(0, 1)}) / "dog"
+    with pytest.raises(RunError, match=r"an image has no targets: give an \.npz file with `x` and `y`$"):
+        runner.evaluate(tmp_path / "run", device="cpu", inputs=[picture])
