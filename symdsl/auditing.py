@@ -165,7 +165,7 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     """
     if not isinstance(data, Examples) and not (isinstance(data, tuple) and len(data) == 2):
         raise TypeError(f"`data` (a {type(data).__name__}) must be examples, such as `dataset.test`, or a pair (x, y)")
-    x, y = (data.x, data.y) if isinstance(data, Examples) else map(as_tensor, data)
+    x, y = (data.x, data.y) if isinstance(data, Examples) else map(as_tensor, data, ("x", "y"))
     if y.is_floating_point() or y.ndim != 1:
         raise RunError("an audit needs class labels: it compares class probabilities")
     if len(x) != len(y) or not len(x):

@@ -204,6 +204,29 @@ def test_no_output_replaces_a_file_that_a_run_needs(run: Path, tmp_path: Path, n
     assert (done.exit_code, done.stdout) == (0, "")
 
 
+def test_no_other_picture_replaces_that_of_what_was_learned(run: Path) -> None:
+    drawn = {name: (run / name).read_bytes() for name in ("architecture.svg", "architecture.png", "learned.sym")}
+    for words_of_command in (
+        ("audit", run, "-o", run / "architecture.svg"),
+        ("data", run / "spec.sym", "--out", run / "architecture.png"),
+        ("report", run, "-o", run / "learned.sym"),
+    ):
+        done = call(*words_of_command)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "is a file that a run needs: name another" in words(done.stderr)
+    assert drawn == {name: (run / name).read_bytes() for name in drawn}
+
+
+@pytest.mark.parametrize("name", ["mine.sym", "mine.npz"])
+def test_no_output_replaces_a_file_that_commands_read(run: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    for words_of_command in (("show", run), ("report", run), ("compile", run / "spec.sym")):
+        done = call(*words_of_command, "-o", tmp_path / name)
+        assert (done.exit_code, done.stdout) == (2, "")
+        assert "would overwrite a spec or data: name another file" in words(done.stderr)
+    assert (tmp_path / name).read_text() == "mine"
+
+
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", ">&-", "<&- >&- 2>&-"])
 def test_a_search_outlives_streams_that_cannot_be_used(tiny: Path, tmp_path: Path, redirection: str) -> None:
     line = f'exec "$0" -m symdsl search tiny.sym --device cpu --seeds 2 --jobs 2 --out all {redirection}'

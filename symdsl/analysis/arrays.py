@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import attrs
 
-from symdsl.analysis.doubts import doubts_of_labels, doubts_of_shape, doubts_of_targets
+from symdsl.analysis.doubts import doubts_of_labels, doubts_of_many, doubts_of_shape, doubts_of_targets
 from symdsl.catalog.data import ELSEWHERE, BadDataError, Outline, Task, located
 from symdsl.language.nearby import nearest
 
@@ -109,7 +109,10 @@ def _read(path: Path, task: str) -> Outline:
         if chosen == "classification":
             labels = _labels(archive, headers["y_train"])
             _check_alike(headers["y_train"], headers["y_test"], chosen)
-            return attrs.evolve(outline, classes=int(labels.max()) + 1, doubts=(*doubts, *doubts_of_labels(labels)))
+            gaps = doubts_of_labels(labels)
+            if task == "auto" and not gaps:
+                gaps = doubts_of_many(labels)
+            return attrs.evolve(outline, classes=int(labels.max()) + 1, doubts=(*doubts, *gaps))
         targets = _some_targets(archive, headers["y_train"])
         if task == "auto":  # who writes `task = regression` has thought of it
             doubts = (*doubts, *doubts_of_targets(targets))

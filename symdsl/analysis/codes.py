@@ -454,9 +454,9 @@ _TABLE = (
     ),
     Code(
         "W111",
-        "regression targets that look like classes",
+        "targets that look like those of the other task",
         "Floats are regression targets, whole numbers classes. These floats are 0.0, 1.0, 2.0, ..., each many "
-        "times, or rows of zeros with a single 1. `task = regression` confirms that they are meant.",
+        "times, or rows of zeros with a single 1; or whole numbers hardly repeat. `task = ...` confirms what is meant.",
         'data arrays("one_hot.npz")',
         'data arrays("one_hot.npz", task = regression)',
     ),

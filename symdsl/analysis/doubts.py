@@ -39,6 +39,16 @@ def doubts_of_labels(labels: NDArray[Any]) -> tuple[Doubt, ...]:
     return (Doubt("W110", message, help),)
 
 
+def doubts_of_many(labels: NDArray[Any]) -> tuple[Doubt, ...]:
+    """Return a doubt if labels `[example]`, without gaps, hardly repeat, as whole numbers of a regression do not."""
+    classes = int(labels.max()) + 1
+    if classes <= max(_MANY_CLASSES, len(labels) // 2):
+        return ()
+    message = f"`y_train` counts {classes:,} classes in {len(labels):,} examples, as numbers of a regression would"
+    help = "save `y.astype(float)` for a regression, or write `task = classification` if classes are meant"
+    return (Doubt("W111", message, help),)
+
+
 def doubts_of_targets(targets: NDArray[Any]) -> tuple[Doubt, ...]:
     """Return a doubt if regression targets `[example, target]` look like class labels or one-hot vectors."""
     import numpy as np

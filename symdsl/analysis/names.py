@@ -326,7 +326,7 @@ def unknown(
         where: added to the message.
         also: names that may have been meant, but are not listed.
     """
-    if collector.knows(code, span):
+    if collector.knows(code, span) or collector.knows("E104", span):
         return
     words = list(dict.fromkeys(known))
     meant = [one for one in (*words, *also) if one != name]  # a name may be known elsewhere than where it stands

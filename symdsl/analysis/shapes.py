@@ -119,7 +119,7 @@ def _(node: ast.Unread, walker: Walker) -> None:
     walker.shape, walker.last = None, node
     if node.what == "layer":
         walker.begin_layer(node.name, node.span)
-    elif node.what in ("", "repeat", "use") or walker.started is None:
+    elif node.what in ("", "repeat", "use", "residual", "average") or walker.started is None:
         walker.complete = False
 
 

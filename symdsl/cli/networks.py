@@ -15,6 +15,7 @@ from symdsl.cli.options import (
     SEED,
     device_name,
     json_option,
+    new_output,
     output_option,
     set_option,
     spec_argument,
@@ -57,7 +58,9 @@ def compile(spec: Path, view: str, output: Path | None, settings: Mapping[str, O
 @set_option
 @click.option("--seed", type=SEED, metavar="N", help="Use this seed for random draws, not the spec's.")
 @click.option("--examples", type=click.IntRange(1, 100), default=8, show_default=True, help="Pictures per row.")
-@click.option("--out", type=PATH, help="File of the pictures, a PNG; by default runs/SPEC/data.png.")
+@click.option(
+    "--out", type=PATH, callback=new_output, help="File of the pictures, a PNG; by default runs/SPEC/data.png."
+)
 @click.option("--open", "opened", is_flag=True, help="Open the pictures when they are written.")
 @json_option
 def data(

@@ -75,7 +75,7 @@ def new_output(ctx: click.Context, param: click.Parameter, value: Path | None) -
     if value is not None:
         from symdsl.runs.folder import is_kept_file
 
-        if is_kept_file(value):
+        if is_kept_file(value, drawn=ctx.command.name != "show"):
             raise click.BadParameter(f"`{value}` is a file that a run needs: name another", ctx, param)
     return value
 

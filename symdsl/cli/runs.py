@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import rich_click as click
 
 from symdsl.cli.options import PATH, device_option, json_option, output_option, settings_of_data, view_option
-from symdsl.cli.terminal import deliver, note, say
+from symdsl.cli.terminal import deliver, note, refuse_overwriting, say
 from symdsl.diagnostics import RunError
 from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, SWEEP_VIEWS, json_bytes, runs_bytes
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @output_option(help="Write to this file, not to standard output.")
 def show(run: Path, view: str, output: Path | None) -> None:
     """Show the layer table of a run or of several seeds, or draw its picture; of a sweep, means over its seeds."""
+    refuse_overwriting((), output)
     deliver(lambda: run_view(run, view), view, output)
 
 
@@ -53,6 +54,7 @@ def report(runs: tuple[Path, ...], output: Path, opened: bool) -> None:
     from symdsl.report import report_html
     from symdsl.runs import write_atomic
 
+    refuse_overwriting((), output)
     write_atomic(output, report_html(runs).encode())
     click.echo(f"report: {output}")
     if opened:

@@ -145,10 +145,18 @@ def fail(reason: str) -> NoReturn:
     sys.exit(FAILED)
 
 
+_READ = (".sym", ".npz")
+"""What files end with that commands read, and none writes."""
+
+
 def refuse_overwriting(read: Iterable[Path], output: Path | None) -> None:
-    """End as a wrong command line if the output is one of these files, which the command reads."""
-    if output is not None and output.resolve() in {one.resolve() for one in read}:
+    """End as a wrong command line if the output is one of these files, which the command reads, or a spec or data."""
+    if output is None:
+        return
+    if output.resolve() in {one.resolve() for one in read}:
         raise click.UsageError(f"`-o {output}` would overwrite what the command reads: name another file")
+    if output.suffix.lower() in _READ and output.is_file():
+        raise click.UsageError(f"`-o {output}` would overwrite a spec or data: name another file")
 
 
 def say_why(reason: str) -> None:

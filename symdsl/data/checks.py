@@ -25,8 +25,8 @@ def check_handed_over(data: Data, given: Dataset | None) -> None:
         raise RunError(
             "the data of this spec are handed over in Python: "
             "`symdsl.search(spec, data=symdsl.data.from_tensors(x_train, y_train, x_test, y_test))`; "
-            "with `resume=RUN` in place of `spec` an interrupted run goes on, and "
-            "`symdsl.data.load(spec, given=...)` prepares them for `load_run(RUN).predict`"
+            "with `resume=RUN` in place of `spec` an interrupted run goes on; `symdsl.runner.evaluate(RUN, data=...)` "
+            "measures a finished one, and `run.predict(run.prepare(x))` after `run = symdsl.load_run(RUN)` predicts"
         )
 
 

@@ -30,7 +30,7 @@ def from_tensors(x_train: Any, y_train: Any, x_test: Any, y_test: Any) -> Datase
         TypeError: if images or targets are not of these types, or training and test data differ in type.
         ValueError: if they have another number of axes.
     """
-    x_train, x_test = _tensor(x_train, "x_train"), _tensor(x_test, "x_test")
+    x_train, x_test = as_tensor(x_train, "x_train"), as_tensor(x_test, "x_test")
     train = Examples(_images(x_train, "x_train"), _targets(y_train, "y_train"))
     test = Examples(_images(x_test, "x_test"), _targets(y_test, "y_test"))
     if (x_train.dtype == torch.uint8) != (x_test.dtype == torch.uint8):
@@ -73,13 +73,6 @@ def _collected(dataset: TorchDataset[Any], name: str) -> tuple[Tensor, Tensor]:
     return torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches])
 
 
-def _tensor(values: Any, name: str) -> Tensor:
-    try:
-        return as_tensor(values)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise TypeError(f"`{name}` must be a tensor or an array of numbers: {error}") from error
-
-
 def _images(x: Tensor, name: str) -> Tensor:
     if x.dtype != torch.uint8 and not x.is_floating_point():
         raise TypeError(f"`{name}` (={x.dtype}) must hold floats or uint8")
@@ -90,7 +83,7 @@ def _images(x: Tensor, name: str) -> Tensor:
 
 
 def _targets(values: Any, name: str) -> Tensor:
-    y = _tensor(values, name).detach().cpu()
+    y = as_tensor(values, name).detach().cpu()
     if y.is_complex() or y.dtype == torch.bool:
         raise TypeError(f"`{name}` (={y.dtype}) must hold integers, which are labels, or floats, which are targets")
     if y.ndim not in ((1, 2) if y.is_floating_point() else (1,)):

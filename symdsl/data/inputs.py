@@ -134,7 +134,7 @@ class Preparation:
         Raises:
             RunError: they are of another shape or type than that, or come out in another than the network reads.
         """
-        x = as_tensor(x)
+        x = as_inputs(x)
         x = x.unsqueeze(1) if x.ndim == 3 else x
         if x.dtype != torch.uint8 and not x.is_floating_point():
             raise RunError(f"it holds {str(x.dtype).removeprefix('torch.')}, expected floats or uint8")
@@ -162,6 +162,18 @@ class Preparation:
             where = " and put it into one, as `quadrants` does with images of a quadrant's size" if placed else ""
             raise RunError(f"it is {came}, but the network reads {read}: resize it{where}")
         return dataset.test.x
+
+
+def as_inputs(x: Any) -> Tensor:
+    """Return a tensor of inputs in any form.
+
+    Raises:
+        RunError: they are no numbers, or some of them are masked.
+    """
+    try:
+        return as_tensor(x)
+    except TypeError as error:
+        raise RunError(str(error)) from error
 
 
 def read_inputs(paths: Iterable[Path], prepare: Preparation) -> tuple[list[str], Tensor]:

@@ -16,15 +16,24 @@ from symdsl.data.memory import MEMORY, Room, chunk_of
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 
 
-def as_tensor(values: Any) -> Tensor:
+def as_tensor(values: Any, name: str = "x") -> Tensor:
     """Return a tensor of numbers in any form: also of arrays that are flipped, big-endian or read-only.
 
+    Args:
+        values: the numbers.
+        name: of what they are, for the message of an error.
+
     Raises:
-        TypeError, ValueError, RuntimeError: they are no numbers.
+        TypeError: they are no numbers, or some of them are masked.
     """
-    if isinstance(values, np.ndarray):
-        values = np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
-    found = torch.as_tensor(values)
+    if np.ma.is_masked(values):
+        raise TypeError(f"`{name}` has masked values: fill them in, or leave their examples out")
+    try:
+        if isinstance(values, np.ndarray):
+            values = np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
+        found = torch.as_tensor(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise TypeError(f"`{name}` must be a tensor or an array of numbers: {error}") from error
     return found.clone() if found.is_inference() else found
 
 

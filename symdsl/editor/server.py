@@ -83,8 +83,13 @@ class SymServer(LanguageServer):
 
     def _texts(self) -> dict[Path, str]:
         """What the editor holds, by resolved path."""
-        documents = self.workspace.text_documents.items()
-        return {path.resolve(): document.source for uri, document in documents if (path := _path_of(uri))}
+        documents = self.workspace.text_documents.values()
+        return {path.resolve(): one.source for one in documents if (path := _path_of(one.uri))}
+
+    @property
+    def opened(self) -> dict[str, int | None]:
+        """The versions of the open texts by URI as the editor writes it; pygls has other keys."""
+        return {one.uri: one.version for one in self.workspace.text_documents.values()}
 
     def forget(self, uri: str) -> None:
         """Drop the reading of a text that has changed, or that imports a changed file."""
@@ -97,14 +102,14 @@ class SymServer(LanguageServer):
 
     def publish_all(self) -> None:
         """Read all open texts anew, since they may import what has changed, and send their diagnostics."""
-        for uri in list(self.workspace.text_documents):
+        for uri in self.opened:
             self.forget(uri)
             self.publish(uri)
 
     def publish_importers(self, changed: str) -> None:
         """Read the open texts anew that import one which has changed, and send their diagnostics."""
         path = _path_of(changed)
-        for uri in list(self.workspace.text_documents):
+        for uri in self.opened:
             if path is None or uri == changed:
                 continue
             before = self.reading(uri).import_of(path)  # of a file that is on no disk, while the editor holds it
@@ -221,8 +226,7 @@ def _opened(ls: SymServer, params: lsp.DidOpenTextDocumentParams) -> None:
 async def _changed(ls: SymServer, params: lsp.DidChangeTextDocumentParams) -> None:
     """Show diagnostics when the typing pauses."""
     await asyncio.sleep(PAUSE)
-    document = ls.workspace.text_documents.get(params.text_document.uri)
-    if document is not None and document.version == params.text_document.version:
+    if ls.opened.get(params.text_document.uri) == params.text_document.version:
         ls.publish(params.text_document.uri)
         ls.publish_importers(params.text_document.uri)
 

@@ -49,9 +49,12 @@ def export_run(run: Run, to: str, path: Path) -> None:
     fails, nothing is left.
 
     Raises:
-        RunError: the path is taken, cannot be written or lacks the suffix that its reader demands, a package is
+        RunError: the path is taken, cannot be written or lacks the suffix of its form, a package is
             missing, or the outputs differ.
     """
+    suffix = FORMATS[to].suffix
+    if suffix.startswith(".") and path.suffix != suffix:
+        raise RunError(f"{path}: must end in `{suffix}`, as a file of this form does")
     if path.exists():
         raise RunError(f"{path}: is there already; name another path with `-o PATH`")
     learned = copy.deepcopy(run.network).cpu().float().eval()
@@ -103,8 +106,6 @@ def _noise_std(run: Run) -> list[float]:
 
 
 def _write_pt2(run: Run, net: nn.Sequential, path: Path) -> Function:
-    if path.suffix != ".pt2":
-        raise RunError(f"{path}: must end in `.pt2`, which `torch.export.load` demands")
     batch = torch.export.Dim("batch", min=1)
     program = torch.export.export(net, _example(run), dynamic_shapes=({0: batch},))
     torch.export.save(program, path, extra_files={f"{name}.json": text for name, text in _facts(run).items()})

@@ -23,6 +23,7 @@ BRACES = {"LBRACE": 1, "RBRACE": -1}
 """By how much a terminal changes the depth of braces."""
 KEYWORDS = STATEMENTS | ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}
 
+_DEFINING = frozenset({"LET", "NETWORK", "BLOCK", "PROFILE", "LAYER", "AS"})
 _MOST_CLOSED = 3
 _OPENERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
 _CLOSERS = frozenset(_OPENERS.values())
@@ -178,7 +179,9 @@ def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
     if token.type == "DOT" and "NUMBER" in trouble.accepted:
         yield from _fraction(token, trouble.following, trouble.source)
     if trouble.on_one_line and token.type in KEYWORDS and "NAME" in trouble.accepted:
-        help = f"`{token}` is a word of the language: choose another name"
+        defined = trouble.previous is not None and trouble.previous.type in _DEFINING
+        advice = ": choose another name" if defined else ": `-> 4 stride 2`" if token.type == "STRIDE" else ""
+        help = f"`{token}` is a word of the language{advice}"
         yield Repair((_instead(token, "NAME", str(token)),), 1, help)
     if token.type == "THEN" and "ARROW" in trouble.accepted and trouble.following in ACTIVATIONS:
         yield _insertion(trouble, ["ARROW", "MISSING"], "")
@@ -238,6 +241,8 @@ def _may_precede(kind: str, trouble: Trouble) -> bool:
     token = trouble.token
     if kind == "PLUS":
         return token is not None and token.type in ("NAME", "KIND") and "ARROW" in trouble.accepted
+    if kind == "COMMA" and "COLON" in trouble.accepted and trouble.following is not None:
+        return trouble.following.type == "COLON"  # another parameter begins, and no type
     return kind not in _BEFORE or token in _BEFORE[kind]
 
 

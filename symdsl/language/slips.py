@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from lark import Token
 
@@ -211,11 +211,13 @@ def _missing_mark(tokens: Sequence[Token], index: int) -> str:
     if kinds == ("NUMBER", "NAME") and last.end_pos == token.start_pos and leading in _BEFORE_VALUE:
         return "*"
     if token == NORMAL.name and after == "LPAR" and last.type in ("NAME", "KIND", "STAR", "RPAR"):
-        return "~"
+        return "=" if leading == "LET" else "~"
     if kinds not in (("NAME", "NUMBER"), ("KIND", "NUMBER")):
         return ""
     if leading in ("LPAR", "COMMA"):
-        return "="
+        bracket = open_bracket(tokens[:index])
+        called = bracket is not None and bracket.caller
+        return "=" if called and last not in ("channels", "classes") else ""
     return "(" if leading in ("COLON", "PLUS") and after in ("ARROW", "PLUS") else ""
 
 
@@ -359,7 +361,7 @@ def _with_rules_in_priors(tokens: Sequence[Token], source: str, collector: Colle
         fresh = not index or _is_fresh(tokens, index) or tokens[index - 1].type in BRACES
         begins = token.type in ("NAME", "KIND", "STAR") and fresh and braces == prior
         rule = tokens[index : _statement_end(tokens, index)] if begins else []
-        types = [one.type for one in rule]
+        types = list(takewhile(lambda type: type != "LBRACE", (one.type for one in rule)))
         outside = "TILDE" in types and not prior
         if outside and not added:
             message = "a rule about a prior stands inside `prior { ... }`"
@@ -372,6 +374,8 @@ def _with_rules_in_priors(tokens: Sequence[Token], source: str, collector: Colle
             yield from _with_one_selector(rule, types.index("TILDE"), source, collector)
             index += len(rule)
             continue
+        if token.type == "PRIOR" and [one.type for one in tokens[index + 1 : index + 2]] == ["LBRACE"]:
+            braces = 0  # whatever is not closed, or closed twice, before it
         braces += BRACES.get(token.type, 0)
         if not braces and (token.type in STATEMENTS or token.type == "RBRACE"):
             prior = token.type == "PRIOR"

@@ -52,7 +52,8 @@ def sweep_table(rows: Sequence[Row], axes: Sequence[str]) -> Group:
     done = sum(row["status"] == "finished" for row in rows)
     others = [unfinished(row["run"], row) for row in rows if row["status"] != "finished"]
     unlearned = sum(map(is_unlearned, rows))
-    said_of = [f"no prior was learned in {unlearned} runs: the networks fit too little"] if unlearned else []
+    count = f"{unlearned} run{'s' * (unlearned != 1)}"
+    said_of = [f"no prior was learned in {count}: the networks fit too little"] if unlearned else []
     return with_lines(table, [f"{done} of {len(rows)} runs finished", *said_of, *others])
 
 

@@ -16,13 +16,13 @@ from symdsl.report.page import Page, Section, Table
 from symdsl.report.reading import EVIDENCE, Run
 from symdsl.report.scores import confusion, most_confused, reliability
 from symdsl.runs.metrics import epochs_in_words
+from symdsl.runs.predictions import MOST_TARGETS, Predictions
 from symdsl.runs.summary import value_at
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from symdsl.runs.predictions import Predictions
 
 TILES = (
     ("test accuracy", ("test", "accuracy"), percent_text),
@@ -147,9 +147,11 @@ def _of_targets(found: Predictions) -> list[Section]:
         (f"is {numbers(found.target[one])}", f"predicted {numbers(found.predicted[one])}, example {one}")
         for one in found.worst.tolist()
     ]
+    kept = found.target.shape[1]
+    said = f"On the test data{f', of the first {kept} targets' if kept == MOST_TARGETS else ''}."
     return [
-        Section("Predictions", "On the test data.", [charts.targets_chart(found.target, found.predicted)]),
-        Section("The largest errors", "On the test data.", pictures=_pictures(found, captions)),
+        Section("Predictions", said, [charts.targets_chart(found.target, found.predicted)]),
+        Section("The largest errors", said, pictures=_pictures(found, captions)),
     ]
 
 

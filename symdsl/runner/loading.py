@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from symdsl.data.inputs import Preparation
+from symdsl.data.inputs import Preparation, as_inputs
 from symdsl.data.records import as_tensor
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import LIKELIHOODS
@@ -87,8 +87,8 @@ class Run:
         """Return what the run predicts for some inputs.
 
         Args:
-            x: as the network reads them, `[n, channel, row, column]`: test examples of `symdsl.data.load`, or what
-                `prepare` returns.
+            x: as the network reads them, `[n, channel, row, column]`: examples of the run's own data, or what `prepare`
+                makes of others, by the statistics of the run.
             calibrated: whether to average over the posterior of the last layer's weights; without, the network's own
                 outputs count.
 
@@ -99,7 +99,7 @@ class Run:
             RunError: `x` does not hold floats, is not of the network's shape or not finite, or the posterior's file is
                 missing or damaged.
         """
-        x = as_tensor(x)
+        x = as_inputs(x)
         if not x.is_floating_point():
             held = str(x.dtype).removeprefix("torch.")
             raise RunError(f"`x` holds {held}, expected floats, such as `prepare` returns")
@@ -131,7 +131,7 @@ class Run:
             y: of examples of `symdsl.data.load`, which `standardize(targets)` may have moved and scaled: `[n, target]`,
                 or classes `[n]`.
         """
-        return self.model.preprocessing.restored_targets(as_tensor(y))
+        return self.model.preprocessing.restored_targets(as_tensor(y, "y"))
 
     def posterior(self) -> Posterior:
         """Return the Laplace posterior of the last layer's weights.

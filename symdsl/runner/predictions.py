@@ -8,13 +8,10 @@ from torch import Tensor
 from symdsl.catalog.data import Task
 from symdsl.data import Examples
 from symdsl.data.preprocessing import Preprocessing
-from symdsl.runs.predictions import Predictions
+from symdsl.runs.predictions import MOST_TARGETS, Predictions
 
 MISTAKES = 12
 """How many of the worst mistakes are kept with their pictures."""
-
-MOST_TARGETS = 8
-"""How many regression targets are kept, the first ones."""
 
 _LARGEST_SIDE = 128  # of a picture, in pixels
 
@@ -32,7 +29,7 @@ def predictions_of(outputs: Tensor, examples: Examples, preprocessing: Preproces
     names: tuple[str, ...] = ()
     confidence = None
     if task == "regression":
-        error = (outputs.double().cpu() - examples.y.cpu()).square().sum(1)
+        error = (outputs.double().cpu() - examples.y.cpu())[:, :MOST_TARGETS].square().sum(1)
         worst = _largest(error, torch.ones(len(error), dtype=torch.bool))
         known, said = (preprocessing.restored_targets(one).cpu() for one in (examples.y, outputs))
         target, predicted = (one[:, :MOST_TARGETS].float().contiguous() for one in (known, said))

@@ -100,10 +100,10 @@ def unused(path: Path) -> Path:
     return next(one for one in itertools.chain([path], more) if not one.exists())
 
 
-def is_kept_file(path: Path) -> bool:
-    """Return whether a path is a file that a folder of runs needs as it is."""
+def is_kept_file(path: Path, drawn: bool = False) -> bool:
+    """Return whether a path is a file that a folder of runs needs as it is, or one that it has drawn, too."""
     file = path.resolve()
-    return file.name in _OWN and any((file.parent / name).is_file() for name in _LISTS)
+    return file.name in (_OWN | _FREE if drawn else _OWN) and any((file.parent / name).is_file() for name in _LISTS)
 
 
 def resumption(folder: Path, objective: str, *spec: str) -> str:

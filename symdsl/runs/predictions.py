@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 FILE = "predictions.safetensors"
 
+MOST_TARGETS = 8
+"""How many regression targets are kept, the first ones."""
+
 
 @attrs.frozen(eq=False)
 class Predictions:
@@ -28,11 +31,12 @@ class Predictions:
     Attributes:
         task: `classification` or `regression`.
         names: of the classes, where they have any.
-        target: true classes, int32 `[example]`, or regression targets, float32 `[example, target]`.
+        target: true classes, int32 `[example]`, or regression targets, float32 `[example, target]`: the first
+            `MOST_TARGETS`.
         predicted: predicted classes, or regression outputs; of the shape and type of `target`.
         confidence: probability of the predicted class, float64 `[example]`; None for regression.
         worst: numbers of the examples with the worst mistakes, int64 `[mistake]`: the most confident first, or those
-            with the largest squared error.
+            with the largest squared error in these targets.
         images: pictures of them, uint8 `[mistake, row, column, channel]`, of one channel (grey) or three.
     """
 

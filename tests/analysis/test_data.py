@@ -166,6 +166,18 @@ def test_targets_that_look_like_labels_may_be_meant(tmp_path: Path) -> None:
     assert parse(text(path, ", task = regression")).warnings == ()
 
 
+@pytest.mark.parametrize(("examples", "classes", "warned"), [(120, 120, True), (190, 100, False), (300, 120, False)])
+def test_whole_numbers_that_hardly_repeat_may_be_targets(
+    tmp_path: Path, examples: int, classes: int, warned: bool
+) -> None:
+    x, y = np.zeros((examples, 1, 1), np.uint8), np.arange(examples) % classes
+    path = save(tmp_path, x_train=x, x_test=x[:2], y_train=y)
+    found = parse(text(path, shape=(1, 1, 1))).warnings
+    assert [one.code for one in found] == ["W111"] * warned
+    assert all("save `y.astype(float)` for a regression" in one.help for one in found)
+    assert parse(text(path, ", task = classification", shape=(1, 1, 1))).warnings == ()
+
+
 def test_only_the_first_of_many_targets_are_read(tmp_path: Path) -> None:
     x, y = np.zeros((200_000, 1, 1), np.uint8), np.arange(200_000) % 2 + 0.5
     y[:70_000] -= 0.5

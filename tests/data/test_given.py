@@ -201,6 +201,12 @@ def test_numbers_written_as_text_are_refused() -> None:
         from_tensors(np.zeros((2, 4, 4)).astype(str), [0, 1], images(2, 4, 4), [0, 1])
 
 
+def test_masked_targets_are_refused() -> None:
+    y = np.ma.masked_array([1.0, -9999.0], [False, True])
+    with pytest.raises(TypeError, match="`y_train` has masked values"):
+        from_tensors(images(2, 4, 4), y, images(2, 4, 4), [1.0, 2.0])
+
+
 def test_a_search_says_what_spec_and_data_must_be(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"`spec` \(='mine.sym'\) must be a Spec: `symdsl.load\(path\)` reads one"):
         symdsl.search("mine.sym", out=tmp_path / "run")  # type: ignore[arg-type]

@@ -73,6 +73,20 @@ def test_diagnostics_follow_the_typing(client: Client, uri: str) -> None:
     assert client.diagnostics(uri) == []
 
 
+@pytest.mark.parametrize("name", ["a b", "\N{LATIN SMALL LETTER U WITH DIAERESIS}", "c#d", "50%", "a%20b"])
+def test_diagnostics_follow_the_typing_where_an_address_is_escaped(client: Client, folder: Path, name: str) -> None:
+    place = folder / name
+    place.mkdir()
+    (place / "sizes.sym").write_text("let wide = 16\n")
+    uri, text = (place / "mine.sym").as_uri(), 'import "sizes.sym"\n' + SPEC.replace("let wide = 4*width\n", "")
+    assert client.open(uri, text) == []
+    client.change(uri, 2, text.replace("F-FC + CONV(3)", "F-FC + KONV(3)"))
+    (found,) = client.diagnostics(uri)
+    assert found["code"] == "E302"
+    client.change(uri, 3, text)
+    assert client.diagnostics(uri) == []
+
+
 def test_a_warning_is_a_warning_and_a_second_place_is_shown(client: Client, uri: str) -> None:
     text = f"let spare = 1\n{SPEC.replace('layer h1', 'layer l1')}"
     (found,) = client.open(uri, text)

@@ -316,6 +316,13 @@ def test_a_program_of_torch_export_must_have_the_suffix_that_torch_reads(run: Ru
     assert not (tmp_path / "net").exists()
 
 
+@pytest.mark.parametrize(("to", "other"), [("onnx", "pt2"), ("pt2", "onnx")])
+def test_a_file_has_the_suffix_of_its_form(run: Run, tmp_path: Path, to: str, other: str) -> None:
+    with pytest.raises(RunError, match=rf"net\.{other}: must end in `\.{to}`"):
+        export_run(run, to, tmp_path / f"net.{other}")
+    assert not (tmp_path / f"net.{other}").exists()
+
+
 def test_a_missing_package_is_named(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(formats.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(RunError, match=r"needs onnx, onnxscript, onnxruntime: `pip install 'symdsl\[onnx\]'`"):

@@ -187,6 +187,16 @@ def test_targets_are_shown_beside_what_was_predicted(searched: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("targets", "told"), [(7, "On the test data."), (8, "On the test data, of the first 8 targets.")]
+)
+def test_a_page_says_that_only_the_first_targets_are_kept(searched: Path, targets: int, told: str) -> None:
+    target = np.zeros((2, targets), np.float32)
+    found = Predictions("regression", (), target, target, None, np.array([0]), np.zeros((1, 2, 2, 1), np.uint8))
+    page = single(attrs.evolve(one(searched), predictions=found))
+    assert [section(page, title).words for title in ("Predictions", "The largest errors")] == [told, told]
+
+
 # ---------------------------------------------------------------- several runs
 
 

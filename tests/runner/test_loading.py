@@ -123,6 +123,21 @@ def test_what_is_no_float_is_refused(run, dtype):
         run.predict(torch.zeros(2, 1, 4, 4, dtype=dtype))
 
 
+@pytest.mark.parametrize("x", ["abc", None, [[1, 2], [3]], np.zeros((1, 4, 4)).astype(str)])
+def test_what_is_no_array_of_numbers_is_refused(run, x):
+    for use in (run.predict, run.prepare):
+        with pytest.raises(RunError, match=r"^`x` must be a tensor or an array of numbers: "):
+            use(x)
+
+
+def test_masked_values_are_refused(run):
+    x = np.ma.masked_array(np.zeros((2, 1, 4, 4), np.float32), np.arange(32).reshape(2, 1, 4, 4) == 5)
+    for use in (run.predict, run.prepare):
+        with pytest.raises(RunError, match=r"^`x` has masked values: fill them in, or leave their examples out$"):
+            use(x)
+    assert len(run.prepare(x[1:])) == 1  # none of these is masked
+
+
 def test_predictions_are_those_of_the_stored_posterior(run, small):
     test = data.load(small()).test
     expected = run.posterior().predict(run.network, test.x).probabilities

@@ -13,6 +13,7 @@ from symdsl.data.preprocessing import Preprocessing, Statistics
 from symdsl.diagnostics import RunError
 from symdsl.runner.predictions import MISTAKES, predictions_of
 from symdsl.runs import predictions
+from symdsl.runs.predictions import MOST_TARGETS
 
 
 def examples(labels, channels=1, side=4):
@@ -41,6 +42,15 @@ def test_targets_are_kept_with_the_largest_errors_first():
     np.testing.assert_allclose(found.target, target * torch.tensor([10.0, 2.0]) + torch.tensor([5.0, -1.0]))
     np.testing.assert_allclose(found.predicted, outputs * torch.tensor([10.0, 2.0]) + torch.tensor([5.0, -1.0]))
     assert found.worst.tolist() == [1, 2, 0]
+
+
+def test_of_many_targets_the_first_are_kept_and_ranked():
+    target = torch.zeros(3, MOST_TARGETS + 2)
+    outputs = torch.zeros(3, MOST_TARGETS + 2)
+    outputs[0, -1], outputs[1, 0], outputs[2, MOST_TARGETS - 1] = 9.0, 1.0, 2.0
+    found = predictions_of(outputs, examples(target), Preprocessing())
+    assert found.target.shape == (3, MOST_TARGETS)
+    assert found.worst.tolist() == [2, 1, 0]
 
 
 def test_what_is_kept_stays_small():

@@ -159,7 +159,8 @@ def test_a_sweep_is_a_folder_of_runs_and_a_table(tiny, tmp_path, in_process):
     assert rows[3]["priors_learned"] == str(result["priors_learned"])
     unlearned = sum(row["priors_learned"] == "False" for row in rows)
     shown = call("show", folder.path).stdout
-    assert ("no prior was learned in" in shown) == bool(unlearned)
+    words = f"no prior was learned in {unlearned} run{'s' * (unlearned != 1)}:"
+    assert (words in shown) == bool(unlearned) == ("no prior was learned in" in shown)
     assert rows[3]["layers"] == " ".join(f"{one['name']}={one['chosen']}" for one in result["layers"])
     assert "test.rmse" not in rows[0]
     assert "let width = 3" in (tmp_path / "all" / "tiny-width=3-seed-1" / "spec.sym").read_text()
