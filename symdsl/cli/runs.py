@@ -79,7 +79,7 @@ def eval(run: Path, inputs: tuple[Path, ...], settings: dict[str, Override], dev
 
     if inputs and settings:
         raise click.UsageError("`--set` changes the run's data, and INPUT stands in their place: give one of them")
-    metrics = evaluate(run, settings, device, tell=note, inputs=inputs)
+    metrics = evaluate(run, settings, device, tell=note, inputs=inputs or None)
     if as_json:
         click.echo(json_bytes(metrics), nl=False)
         return

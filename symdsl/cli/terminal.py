@@ -146,7 +146,7 @@ def fail(reason: str) -> NoReturn:
 
 
 _READ = (".sym", ".npz")
-"""What files end with that commands read, and none writes."""
+"""Suffixes of files that commands read and never write."""
 
 
 def refuse_overwriting(read: Iterable[Path], output: Path | None) -> None:

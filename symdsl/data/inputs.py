@@ -200,14 +200,16 @@ def read_examples(paths: Iterable[Path], prepare: Preparation) -> Examples:
     """Read inputs with their labels or targets, as a network learns them.
 
     Args:
-        paths: see `read_inputs`; an image lies in a folder with the name of its class, an `.npz` file has an array `y`
-            or `y_test`: numbers of classes, or targets in the units of the data.
+        paths: see `read_inputs`; an image lies in a folder with the name of its class, or in folders of that, an `.npz`
+            file has an array `y` or `y_test`: numbers of classes, or targets in the units of the data.
         prepare: brings them into the network's form.
 
     Raises:
         RunError: a file cannot be used, or it is not known of which class it is; the line names it.
     """
-    parts = [Examples(x, _outcomes(path, len(x), prepare)) for path, x in _prepared(paths, prepare)]
+    parts = [
+        Examples(x, _outcomes(path, root, len(x), prepare)) for root in paths for path, x in _prepared([root], prepare)
+    ]
     found = Examples(*(torch.cat([getattr(one, name) for one in parts]) for name in ("x", "y")))
     if not len(found):
         raise RunError("there are no examples to measure the network on")
@@ -227,17 +229,19 @@ def _prepared(paths: Iterable[Path], prepare: Preparation) -> Iterator[tuple[Pat
         yield path, x
 
 
-def _outcomes(path: Path, count: int, prepare: Preparation) -> Tensor:
-    """The labels, or targets, of so many inputs of a file."""
+def _outcomes(path: Path, root: Path, count: int, prepare: Preparation) -> Tensor:
+    """The labels, or targets, of so many inputs of a file, which was found from a path on."""
     data, found = prepare.data, prepare.found
     if path.suffix.lower() != ".npz":
         if data.task == "regression":
             raise RunError(f"{path}: an image has no targets: give an .npz file with `x` and `y`")
         names = found.classes or tuple(map(str, range(data.classes)))
-        called = path.resolve().parent.name
+        folder = root if root.is_dir() else root.parent
+        below = path.relative_to(folder).parts[:-1]
+        called = next((one for one in below if one in names), folder.absolute().name)
         if called not in names:
             known = listing(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
-            raise RunError(f"{path}: lies in `{called}`, which is no class that the run has learned: these are {known}")
+            raise RunError(f"{path}: lies in no folder of a class that the run has learned: these are {known}")
         return torch.tensor([names.index(called)])
     y = read_outcomes(path, _OUTCOMES, data.task)
     if len(y) != count:
@@ -258,8 +262,14 @@ def input_files(paths: Iterable[Path]) -> Iterator[Path]:
         if not path.is_dir():
             yield path
             continue
-        found = sorted(one for one in path.rglob("*") if one.suffix.lower() in SUFFIXES and one.is_file())
-        found = [one for one in found if not any(part.startswith(".") for part in one.relative_to(path).parts)]
+        found, known = list[Path](), set[str]()
+        for here, folders, files in os.walk(path, followlinks=True):
+            known.add(os.path.realpath(here))
+            folders[:] = [
+                one for one in folders if one[0] != "." and os.path.realpath(os.path.join(here, one)) not in known
+            ]
+            found += [Path(here, one) for one in files if one[0] != "." and one.lower().endswith(SUFFIXES)]
+        found = sorted(one for one in found if one.is_file())
         if not found:
             raise RunError(f"{path}: holds no PNG or JPEG file")
         yield from found

@@ -53,7 +53,7 @@ def export_run(run: Run, to: str, path: Path) -> None:
             missing, or the outputs differ.
     """
     suffix = FORMATS[to].suffix
-    if suffix.startswith(".") and path.suffix != suffix:
+    if suffix.startswith(".") and (path.suffix if to == "pt2" else path.suffix.lower()) != suffix:
         raise RunError(f"{path}: must end in `{suffix}`, as a file of this form does")
     if path.exists():
         raise RunError(f"{path}: is there already; name another path with `-o PATH`")

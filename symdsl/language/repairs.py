@@ -23,6 +23,9 @@ BRACES = {"LBRACE": 1, "RBRACE": -1}
 """By how much a terminal changes the depth of braces."""
 KEYWORDS = STATEMENTS | ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}
 
+TYPES = frozenset({"whole", "number", "flag", "text", "word", "kind", "kinds", "prior", "list"})
+"""The types of parameters."""
+
 _DEFINING = frozenset({"LET", "NETWORK", "BLOCK", "PROFILE", "LAYER", "AS"})
 _MOST_CLOSED = 3
 _OPENERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
@@ -88,6 +91,16 @@ class Trouble:
     def is_block(self, name: Token) -> bool:
         """Return whether a block of this name was defined before."""
         return any(one.type == "BLOCK" and other == name for one, other in pairwise(self.before))
+
+    @property
+    def is_defining(self) -> bool:
+        """Whether a name is to be defined here: of a statement, a layer or a use, a parameter, or in a loop."""
+        bracket = open_bracket(self.before)
+        types = [one.type for one in self.before]
+        if bracket is None or bracket.closer != "RPAR":
+            return types[-1:] != [] and types[-1] in _DEFINING
+        head = types[: next(index for index, one in enumerate(self.before) if one is bracket.token)]
+        return head[-1:] == ["AS"] or head[-2:-1] in (["BLOCK"], ["NETWORK"])
 
     @property
     def behind(self) -> Span:
@@ -179,8 +192,8 @@ def _replacements(trouble: Trouble, token: Token) -> Iterator[Repair]:
     if token.type == "DOT" and "NUMBER" in trouble.accepted:
         yield from _fraction(token, trouble.following, trouble.source)
     if trouble.on_one_line and token.type in KEYWORDS and "NAME" in trouble.accepted:
-        defined = trouble.previous is not None and trouble.previous.type in _DEFINING
-        advice = ": choose another name" if defined else ": `-> 4 stride 2`" if token.type == "STRIDE" else ""
+        width = ": `-> 4 stride 2`" if token.type == "STRIDE" else ""
+        advice = ": choose another name" if trouble.is_defining else width
         help = f"`{token}` is a word of the language{advice}"
         yield Repair((_instead(token, "NAME", str(token)),), 1, help)
     if token.type == "THEN" and "ARROW" in trouble.accepted and trouble.following in ACTIVATIONS:
@@ -242,7 +255,7 @@ def _may_precede(kind: str, trouble: Trouble) -> bool:
     if kind == "PLUS":
         return token is not None and token.type in ("NAME", "KIND") and "ARROW" in trouble.accepted
     if kind == "COMMA" and "COLON" in trouble.accepted and trouble.following is not None:
-        return trouble.following.type == "COLON"  # another parameter begins, and no type
+        return token not in TYPES or trouble.following.type == "COLON"
     return kind not in _BEFORE or token in _BEFORE[kind]
 
 

@@ -9,7 +9,7 @@ from itertools import pairwise, takewhile
 
 from lark import Token
 
-from symdsl.catalog.networks import NORMAL
+from symdsl.catalog.networks import IMAGE, NORMAL, SIGNAL
 from symdsl.diagnostics import Collector, Fix, shortened
 from symdsl.language.blots import QUOTES, TYPESET
 from symdsl.language.repairs import BRACES, FRESH_STARTS, ITEMS, STATEMENTS, open_bracket
@@ -180,19 +180,19 @@ def _with_marks(tokens: Sequence[Token], source: str, collector: Collector) -> I
 
 def _without_priors_of_layers(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
     """Yield the tokens without the priors that stand behind the width of a layer or its activation."""
-    begun, index = "", 0
+    begun, line, index = "", None, 0
     while index < len(tokens):
         token, start = tokens[index], index
         if token.type in FRESH_STARTS or (begun == "LAYER" and token.type == "ARROW"):
-            begun = token.type
+            begun, line = token.type, token.line
         end = index + (token.type == "TILDE")
         called = [str(one) for one in tokens[end : end + 2]] == [NORMAL.name, "("]
-        if begun != "ARROW" or (end == start and not called):
+        if begun != "ARROW" or token.line != line or (end == start and not called):
             yield token
             index += 1
             continue
         depth, index = 0, end
-        while tokens[index : index + 1] and tokens[index].line == token.line and (depth or index <= end + called):
+        while tokens[index : index + 1] and tokens[index].type not in FRESH_STARTS and (depth or index <= end + called):
             depth += _BRACKETS.get(tokens[index].type, 0)
             index += 1
         span = token_span(token, source).until(token_span(tokens[index - 1], source))
@@ -216,8 +216,8 @@ def _missing_mark(tokens: Sequence[Token], index: int) -> str:
         return ""
     if leading in ("LPAR", "COMMA"):
         bracket = open_bracket(tokens[:index])
-        called = bracket is not None and bracket.caller
-        return "=" if called and last not in ("channels", "classes") else ""
+        named = bracket is not None and bracket.caller and bracket.caller not in (IMAGE.name, SIGNAL.name)
+        return "=" if named else ""
     return "(" if leading in ("COLON", "PLUS") and after in ("ARROW", "PLUS") else ""
 
 
@@ -374,7 +374,8 @@ def _with_rules_in_priors(tokens: Sequence[Token], source: str, collector: Colle
             yield from _with_one_selector(rule, types.index("TILDE"), source, collector)
             index += len(rule)
             continue
-        if token.type == "PRIOR" and [one.type for one in tokens[index + 1 : index + 2]] == ["LBRACE"]:
+        opens = [one.type for one in tokens[index : index + 2]] == ["PRIOR", "LBRACE"]
+        if opens and token.column == 1:
             braces = 0  # whatever is not closed, or closed twice, before it
         braces += BRACES.get(token.type, 0)
         if not braces and (token.type in STATEMENTS or token.type == "RBRACE"):

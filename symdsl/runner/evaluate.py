@@ -35,7 +35,7 @@ def evaluate(
     device: str = "auto",
     data: Dataset | None = None,
     tell: Tell = untold,
-    inputs: Sequence[str | Path] = (),
+    inputs: str | Path | Sequence[str | Path] | None = None,
 ) -> dict[str, Any]:
     """Return test metrics of the network that a run learned.
 
@@ -52,17 +52,20 @@ def evaluate(
         are standardized with the statistics of the run, and classes are matched by name.
 
     Raises:
-        ValueError: there are both inputs and other data.
+        ValueError: there are both inputs and other data, or no inputs in a list of them.
         SpecError: the overrides do not fit the spec.
         RunError: the run is not finished, its files or data cannot be used, or the data are of another shape or hold
             other classes than the network has learned.
     """
-    if inputs and (overrides or data is not None):
+    paths = None if inputs is None else [Path(inputs)] if isinstance(inputs, str | Path) else [*map(Path, inputs)]
+    if paths is not None and (overrides or data is not None):
         raise ValueError("`inputs` are measured in place of the spec's data: leave `overrides` and `data` out")
+    if paths is not None and not paths:
+        raise ValueError("`inputs` (=[]) must name at least one file or folder, or be left out")
     opened = load_run(run, device)
     model, net = opened.model, opened.network
-    if inputs:
-        test = read_examples(map(Path, inputs), opened.prepare)
+    if paths is not None:
+        test = read_examples(paths, opened.prepare)
         for remark in opened.prepare.remarks(test.x):
             tell(remark)
     else:

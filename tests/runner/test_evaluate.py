@@ -174,9 +174,27 @@ def test_labels_of_inputs_that_do_not_fit_are_one_clear_line(arrays, line, run, 
 
 def test_an_image_of_no_class_is_one_clear_line(run, tmp_path):
     path = write_images(tmp_path, {"new/dog/0.png": image(0, 1)}) / "new"
-    line = r"dog/0\.png: lies in `dog`, which is no class that the run has learned: these are `ant`, `bee`, `cat`$"
+    line = r"dog/0\.png: lies in no folder of a class that the run has learned: these are `ant`, `bee`, `cat`$"
     with pytest.raises(RunError, match=line):
         runner.evaluate(run, device="cpu", inputs=[path])
+
+
+def test_folders_inside_that_of_a_class_are_of_it(run, tmp_path):
+    """As `images` reads them: also where they are called as another class, or where a link leads there."""
+    files = {f"{name}/{copy}.png": image(2, [8, copy]) for copy, name in enumerate(("in/cat/day", "in/cat/ant", "far"))}
+    path = write_images(tmp_path, files)
+    (path / "far" / "back").symlink_to(path)
+    (path / "in" / "bee").symlink_to(path / "far")
+    measured = runner.evaluate(run, device="cpu", inputs=path / "in")
+    assert measured["accuracy"] == pytest.approx(2 / 3)  # only what lies in `bee` is called otherwise
+    (path / "far").rename(path / "cat")
+    assert runner.evaluate(run, device="cpu", inputs=[path / "cat"])["accuracy"] == 1
+    assert runner.evaluate(run, device="cpu", inputs=[path / "cat" / "2.png"])["accuracy"] == 1
+
+
+def test_a_list_of_inputs_holds_one(run):
+    with pytest.raises(ValueError, match=r"`inputs` \(=\[\]\) must name at least one file or folder"):
+        runner.evaluate(run, device="cpu", inputs=[])
 
 
 def test_inputs_and_other_data_exclude_each_other(run):
