@@ -109,10 +109,10 @@ def _read(path: Path, task: str) -> Outline:
         if chosen == "classification":
             labels = _labels(archive, headers["y_train"])
             _check_alike(headers["y_train"], headers["y_test"], chosen)
-            gaps = doubts_of_labels(labels)
-            if task == "auto" and not gaps:
-                gaps = doubts_of_many(labels)
-            return attrs.evolve(outline, classes=int(labels.max()) + 1, doubts=(*doubts, *gaps))
+            own = doubts_of_labels(labels)
+            if task == "auto":
+                own = own or doubts_of_many(labels)
+            return attrs.evolve(outline, classes=int(labels.max()) + 1, doubts=(*doubts, *own))
         targets = _some_targets(archive, headers["y_train"])
         if task == "auto":  # who writes `task = regression` has thought of it
             doubts = (*doubts, *doubts_of_targets(targets))

@@ -197,7 +197,7 @@ def _images(folder: Path) -> list[str]:
     paths: list[str] = []
     for here, folders, files in os.walk(folder, onerror=_raised):
         folders[:] = [name for name in folders if name[0] != "."]
-        paths += [os.path.join(here, name) for name in files if _is_image(name)]
+        paths += [os.path.join(here, name) for name in files if is_image(name)]
     if not paths:
         raise BadDataError(f"`{folder}` holds no PNG or JPEG image; {_LAYOUT}")
     return sorted(paths)
@@ -207,5 +207,6 @@ def _raised(error: OSError) -> None:
     raise error
 
 
-def _is_image(name: str) -> bool:
+def is_image(name: str) -> bool:
+    """Return whether a file of this name is read as an image; hidden ones are not."""
     return name.lower().endswith(SUFFIXES) and name[0] != "."

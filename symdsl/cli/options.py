@@ -68,14 +68,14 @@ def seed_numbers(ctx: click.Context, param: click.Parameter, value: str | None) 
     return numbers if "," in value else numbers[0]
 
 
-def new_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-    """Return the path of an output, which may not be a file that a run needs, nor `-`, which is none."""
+def new_output(ctx: click.Context, param: click.Parameter, value: Path | None, drawn: bool = True) -> Path | None:
+    """Return the path of an output, which may not be a file that a run needs, or has drawn, nor `-`, which is none."""
     if value == Path("-"):
         raise click.BadParameter("`-` is no file: name one, or leave the option out", ctx, param)
     if value is not None:
         from symdsl.runs.folder import is_kept_file
 
-        if is_kept_file(value, drawn=ctx.command.name != "show"):
+        if is_kept_file(value, drawn):
             raise click.BadParameter(f"`{value}` is a file that a run needs: name another", ctx, param)
     return value
 

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import rich_click as click
 
-from symdsl.cli.options import PATH, device_option, json_option, output_option, settings_of_data, view_option
+from symdsl.cli.options import (
+    PATH,
+    device_option,
+    json_option,
+    new_output,
+    output_option,
+    settings_of_data,
+    view_option,
+)
 from symdsl.cli.terminal import deliver, note, refuse_overwriting, say
 from symdsl.diagnostics import RunError
 from symdsl.views import RUN_VIEWS, SEEDS_VIEWS, SWEEP_VIEWS, json_bytes, runs_bytes
@@ -19,7 +28,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("run", type=PATH)
 @view_option("--emit", RUN_VIEWS, "table", "What to show.")
-@output_option(help="Write to this file, not to standard output.")
+@output_option(callback=partial(new_output, drawn=False), help="Write to this file, not to standard output.")
 def show(run: Path, view: str, output: Path | None) -> None:
     """Show the layer table of a run or of several seeds, or draw its picture; of a sweep, means over its seeds."""
     refuse_overwriting((), output)

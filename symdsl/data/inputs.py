@@ -15,16 +15,16 @@ from torch import Tensor
 
 from symdsl.analysis.dataset import trail, written
 from symdsl.analysis.facts import Data, Step
-from symdsl.analysis.images import SUFFIXES, header_of, opened
+from symdsl.analysis.images import SUFFIXES, header_of, is_image, opened
 from symdsl.catalog.data import BadDataError, MisfitError, Outline
 from symdsl.data.arrays import read_images, read_outcomes
 from symdsl.data.checks import check_outcomes
 from symdsl.data.images import pixels
 from symdsl.data.loading import streamed
-from symdsl.data.preprocessing import Preprocessing
+from symdsl.data.preprocessing import Preprocessing, shortlist
 from symdsl.data.records import Dataset, Examples, Streams, as_tensor
 from symdsl.data.transforms import TRANSFORMS, order_of
-from symdsl.diagnostics import RunError, listing
+from symdsl.diagnostics import RunError
 
 DRAWN = frozenset({"rotate", "translate", "scale", "quadrants", "subset", "augment"})
 """Transforms that draw at random for every image: a new input is taken as it is, as by a `shuffle` not `alike`."""
@@ -35,7 +35,6 @@ _COLOURS = {1: "grey", 3: "rgb"}
 _SIZING = ("resize", "pad", "crop")
 """Transforms that make square images of their `size`."""
 
-_MOST_NAMES = 12
 _ARRAYS, _OUTCOMES = ("x", "x_test"), ("y", "y_test")
 
 
@@ -240,8 +239,9 @@ def _outcomes(path: Path, root: Path, count: int, prepare: Preparation) -> Tenso
         below = path.relative_to(folder).parts[:-1]
         called = next((one for one in below if one in names), folder.absolute().name)
         if called not in names:
-            known = listing(names[:_MOST_NAMES]) + (", ..." if len(names) > _MOST_NAMES else "")
-            raise RunError(f"{path}: lies in no folder of a class that the run has learned: these are {known}")
+            raise RunError(
+                f"{path}: lies in no folder of a class that the run has learned: these are {shortlist(names)}"
+            )
         return torch.tensor([names.index(called)])
     y = read_outcomes(path, _OUTCOMES, data.task)
     if len(y) != count:
@@ -268,7 +268,7 @@ def input_files(paths: Iterable[Path]) -> Iterator[Path]:
             folders[:] = [
                 one for one in folders if one[0] != "." and os.path.realpath(os.path.join(here, one)) not in known
             ]
-            found += [Path(here, one) for one in files if one[0] != "." and one.lower().endswith(SUFFIXES)]
+            found += [Path(here, one) for one in files if is_image(one)]
         found = sorted(one for one in found if one.is_file())
         if not found:
             raise RunError(f"{path}: holds no PNG or JPEG file")

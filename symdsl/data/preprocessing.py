@@ -10,7 +10,7 @@ import attrs
 import torch
 from torch import Tensor
 
-from symdsl.diagnostics import RunError
+from symdsl.diagnostics import RunError, listing
 
 
 def _numbers(values: Sequence[float]) -> tuple[float, ...]:
@@ -123,8 +123,8 @@ class Preprocessing:
         strange = [names[label] for label in labels.unique().tolist() if names[label] not in learned]
         if strange:
             raise RunError(
-                f"{_listed(strange)} of these data {'is' if len(strange) == 1 else 'are'} not among the classes that "
-                f"the run has learned: {_listed(self.classes)}"
+                f"{shortlist(strange)} of these data {'is' if len(strange) == 1 else 'are'} not among the classes that "
+                f"the run has learned: {shortlist(self.classes)}"
             )
         return torch.tensor([learned.get(name, -1) for name in names], device=labels.device)[labels]
 
@@ -135,6 +135,7 @@ UNPREPARED = Preprocessing()
 _MOST_NAMES = 12
 
 
-def _listed(names: Sequence[str]) -> str:
+def shortlist(names: Sequence[str]) -> str:
+    """Return names of classes in backticks, the first ones of many."""
     more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    return ", ".join(f"`{name}`" for name in names[:_MOST_NAMES]) + more
+    return listing(names[:_MOST_NAMES]) + more

@@ -26,7 +26,9 @@ KEYWORDS = STATEMENTS | ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}
 TYPES = frozenset({"whole", "number", "flag", "text", "word", "kind", "kinds", "prior", "list"})
 """The types of parameters."""
 
-_DEFINING = frozenset({"LET", "NETWORK", "BLOCK", "PROFILE", "LAYER", "AS"})
+DEFINING = frozenset({"LET", "NETWORK", "BLOCK", "PROFILE"})
+"""Statements that begin with the name they define."""
+
 _MOST_CLOSED = 3
 _OPENERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
 _CLOSERS = frozenset(_OPENERS.values())
@@ -96,11 +98,9 @@ class Trouble:
     def is_defining(self) -> bool:
         """Whether a name is to be defined here: of a statement, a layer or a use, a parameter, or in a loop."""
         bracket = open_bracket(self.before)
-        types = [one.type for one in self.before]
-        if bracket is None or bracket.closer != "RPAR":
-            return types[-1:] != [] and types[-1] in _DEFINING
-        head = types[: next(index for index, one in enumerate(self.before) if one is bracket.token)]
-        return head[-1:] == ["AS"] or head[-2:-1] in (["BLOCK"], ["NETWORK"])
+        if bracket is not None and bracket.closer == "RPAR":
+            return any(one.type in ("AS", "BLOCK", "NETWORK") for one in self.before[: bracket.index][-2:])
+        return any(one.type in DEFINING | {"LAYER", "AS"} for one in self.before[-1:])
 
     @property
     def behind(self) -> Span:
@@ -156,12 +156,14 @@ class Bracket:
 
     Attributes:
         token: the bracket.
+        index: its place among the tokens.
         closer: the terminal that closes it.
         caller: the name or kind right before it, if there is one: the bracket then holds its arguments.
         doubtful: whether it may have been meant to close before others inside it, so that what it holds is unknown.
     """
 
     token: Token
+    index: int
     closer: str
     caller: str
     doubtful: bool
@@ -175,7 +177,7 @@ def open_bracket(tokens: Sequence[Token]) -> Bracket | None:
         if token.type in _OPENERS and not closed:
             called = index > 0 and tokens[index - 1].type in ("NAME", "KIND")
             caller = str(tokens[index - 1]) if called else ""
-            return Bracket(token, _OPENERS[token.type], caller, nested and not called)
+            return Bracket(token, index, _OPENERS[token.type], caller, nested and not called)
         closed += (token.type in _CLOSERS) - (token.type in _OPENERS)
         nested |= token.type in _CLOSERS
     return None

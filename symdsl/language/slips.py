@@ -12,7 +12,7 @@ from lark import Token
 from symdsl.catalog.networks import IMAGE, NORMAL, SIGNAL
 from symdsl.diagnostics import Collector, Fix, shortened
 from symdsl.language.blots import QUOTES, TYPESET
-from symdsl.language.repairs import BRACES, FRESH_STARTS, ITEMS, STATEMENTS, open_bracket
+from symdsl.language.repairs import BRACES, DEFINING, FRESH_STARTS, ITEMS, STATEMENTS, open_bracket
 from symdsl.language.spans import behind, merged, token_span
 
 _BEFORE_VALUE = {"EQUAL", "LPAR", "LSQB", "COMMA", "ARROW", "PLUS", "MINUS", "STAR", "SLASH"}
@@ -21,7 +21,6 @@ _ENDS = {"RPAR", "COMMA", "RSQB", "RBRACE", "THEN", "LPAR", "EQUAL"}
 _PATH, _FILE = re.compile(r"(~|\.\.?)?/\S*|~"), re.compile(r"[A-Za-z][\w/-]*(\.\w+)+")
 _MOST_JOINED = 64
 _GROUPED = re.compile(r"\d+(_\d+)+")
-_DEFINING = {"LET", "NETWORK", "BLOCK", "PROFILE"}
 _TIMES = re.compile(r"(\d+)x(\d+)")
 _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]+")
 _MARKS = {"*": "STAR", "~": "TILDE", "=": "EQUAL", "(": "LPAR"}
@@ -133,7 +132,7 @@ def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> I
             yield _reported(word, "KIND", "".join(word), "the name of a kind has no blanks", source, collector)
         elif before in _BEFORE_VALUE and (sides := _TIMES.fullmatch(text)):
             bracket = open_bracket(tokens[:index])
-            kept = ", ".join(sides.groups()) if bracket is not None and bracket.caller == "image" else sides[1]
+            kept = ", ".join(sides.groups()) if bracket is not None and bracket.caller == IMAGE.name else sides[1]
             token = _reported(word, "NUMBER", kept, "sizes are not written with `x`", source, collector)
             first, *others = kept.split(", ")
             yield Token.new_borrow_pos("NUMBER", first, token)
@@ -143,7 +142,7 @@ def _with_words(tokens: Sequence[Token], source: str, collector: Collector) -> I
             yield _reported(word, "NUMBER", str(word[0]), "a number has no unit", source, collector)
         elif before == "DATA" and _is_hyphened(word):
             yield merged(word, "NAME", text)  # no source is called so, and which one is meant will be said
-        elif (before in _DEFINING and _is_hyphened(word)) or text in hyphened:
+        elif (before in DEFINING and _is_hyphened(word)) or text in hyphened:
             name = text.replace("-", "_")
             if text not in hyphened:
                 hyphened.add(text)
@@ -182,17 +181,18 @@ def _without_priors_of_layers(tokens: Sequence[Token], source: str, collector: C
     """Yield the tokens without the priors that stand behind the width of a layer or its activation."""
     begun, line, index = "", None, 0
     while index < len(tokens):
-        token, start = tokens[index], index
+        token = tokens[index]
         if token.type in FRESH_STARTS or (begun == "LAYER" and token.type == "ARROW"):
             begun, line = token.type, token.line
-        end = index + (token.type == "TILDE")
-        called = [str(one) for one in tokens[end : end + 2]] == [NORMAL.name, "("]
-        if begun != "ARROW" or token.line != line or (end == start and not called):
+        has_tilde = token.type == "TILDE"
+        prior = index + has_tilde
+        called = [str(one) for one in tokens[prior : prior + 2]] == [NORMAL.name, "("]
+        if begun != "ARROW" or token.line != line or not (has_tilde or called):
             yield token
             index += 1
             continue
-        depth, index = 0, end
-        while tokens[index : index + 1] and tokens[index].type not in FRESH_STARTS and (depth or index <= end + called):
+        depth, index, last = 0, prior, prior + called
+        while index < len(tokens) and tokens[index].type not in FRESH_STARTS and (depth or index <= last):
             depth += _BRACKETS.get(tokens[index].type, 0)
             index += 1
         span = token_span(token, source).until(token_span(tokens[index - 1], source))

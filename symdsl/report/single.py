@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-
 TILES = (
     ("test accuracy", ("test", "accuracy"), percent_text),
     ("test RMSE", ("test", "rmse"), number_text),

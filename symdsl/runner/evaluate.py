@@ -57,15 +57,16 @@ def evaluate(
         RunError: the run is not finished, its files or data cannot be used, or the data are of another shape or hold
             other classes than the network has learned.
     """
-    paths = None if inputs is None else [Path(inputs)] if isinstance(inputs, str | Path) else [*map(Path, inputs)]
-    if paths is not None and (overrides or data is not None):
+    if isinstance(inputs, str | Path):
+        inputs = [inputs]
+    if inputs is not None and (overrides or data is not None):
         raise ValueError("`inputs` are measured in place of the spec's data: leave `overrides` and `data` out")
-    if paths is not None and not paths:
+    if inputs is not None and not inputs:
         raise ValueError("`inputs` (=[]) must name at least one file or folder, or be left out")
     opened = load_run(run, device)
     model, net = opened.model, opened.network
-    if paths is not None:
-        test = read_examples(paths, opened.prepare)
+    if inputs is not None:
+        test = read_examples(map(Path, inputs), opened.prepare)
         for remark in opened.prepare.remarks(test.x):
             tell(remark)
     else:

@@ -11,6 +11,7 @@ from symdsl.analysis.facts import Layer
 from symdsl.analysis.parameters import PARAMETER_TYPES
 from symdsl.graph.serial import content_hash
 from symdsl.language.formatter import format_text
+from symdsl.language.repairs import TYPES
 from symdsl.spec import Spec, check, load, parse
 
 FRAME = """{}
@@ -257,3 +258,7 @@ def test_names_that_clash_with_an_import_are_explained_with_both_places(
     first = check(written(tmp_path, main=MAIN.replace("data", clash + "data")))[0]
     assert (first.code, first.message) == ("E308", message)
     assert [Path(place.span.source).name for place in (first.place, *first.notes)] == ["main.sym", "stage.sym"]
+
+
+def test_repairs_know_the_types_of_parameters():
+    assert PARAMETER_TYPES.keys() == TYPES
