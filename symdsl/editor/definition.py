@@ -13,7 +13,7 @@ from symdsl.editor.cursor import Cursor
 from symdsl.editor.reading import Reading
 from symdsl.editor.symbols import Symbol, imported_file
 
-_PATTERN = frozenset({"NAME", "KIND", "STAR", "SLASH", "MINUS", "NUMBER"})
+_PATTERN = frozenset({"NAME", "WILD", "KIND", "STAR", "SLASH", "MINUS", "NUMBER"})
 _BEFORE_WORDS = frozenset({"DATA", "THEN", "INPUT", "LIFT", "PROJECT", "POOL", "PROFILE"})
 """What comes before a word of the language, or a name that is declared there, whatever else has that name."""
 

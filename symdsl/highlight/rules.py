@@ -62,13 +62,14 @@ def constants() -> tuple[str, ...]:
 def rules() -> tuple[Rule, ...]:
     """Return the rules in order: at each place of a text the first match counts."""
     reserved = set(keywords().values())
-    types = _one_of(PARAMETER_TYPES.keys() - reserved)
+    word, types = _one_of(reserved - FLAGS), _one_of(PARAMETER_TYPES.keys() - reserved)
     return (
         Rule(r"//[^\n]*", ("comment",)),
         Rule(r'"(?:\\.|[^"\\\n])*"', ("text",)),
         Rule(rf"{_one_of(SECTIONS)}\.{NAME}", ("key",)),
         Rule(rf"({_one_of(declaring())})({_GAP})(?!{_one_of(reserved)})({NAME})", ("keyword", "gap", "declared")),
-        Rule(_one_of(reserved - FLAGS), ("keyword",)),
+        Rule(rf"{word}(?=\*)|(?<=\*){word}", ("name",)),
+        Rule(word, ("keyword",)),
         Rule(_one_of(FLAGS), ("flag",)),
         Rule(rf"(?:[FS]-[A-Z]{{2,}}{_END}|{_one_of(KINDS.built_in)})", ("kind",)),
         Rule(rf"(:)({_GAP})({types})(?=[ \t]*[=,)])", ("punctuation", "gap", "type")),

@@ -210,7 +210,7 @@ def _missing_mark(tokens: Sequence[Token], index: int) -> str:
         return ""
     if kinds == ("NUMBER", "NAME") and last.end_pos == token.start_pos and leading in _BEFORE_VALUE:
         return "*"
-    if token == NORMAL.name and after == "LPAR" and last.type in ("NAME", "KIND", "STAR", "RPAR"):
+    if token == NORMAL.name and after == "LPAR" and last.type in ("NAME", "WILD", "KIND", "STAR", "RPAR"):
         return "=" if leading == "LET" else "~"
     if kinds not in (("NAME", "NUMBER"), ("KIND", "NUMBER")):
         return ""
@@ -359,7 +359,7 @@ def _with_rules_in_priors(tokens: Sequence[Token], source: str, collector: Colle
     while index < len(tokens):
         token = tokens[index]
         fresh = not index or _is_fresh(tokens, index) or tokens[index - 1].type in BRACES
-        begins = token.type in ("NAME", "KIND", "STAR") and fresh and braces == prior
+        begins = token.type in ("NAME", "WILD", "KIND", "STAR") and fresh and braces == prior
         rule = tokens[index : _statement_end(tokens, index)] if begins else []
         types = list(takewhile(lambda type: type != "LBRACE", (one.type for one in rule)))
         outside = "TILDE" in types and not prior

@@ -93,3 +93,9 @@ def _texts(value: object) -> Iterator[str]:
     elif isinstance(value, dict | list):
         for one in value.values() if isinstance(value, dict) else value:
             yield from _texts(one)
+
+
+def test_a_reserved_word_beside_a_star_is_a_name() -> None:
+    found = dict(scoped("prior { layer*.FC ~ fixed a/*use.bias ~ fixed }"))
+    assert found["layer"] == found["use"] == "variable.other.sym"
+    assert found["prior"] == "keyword.control.sym"

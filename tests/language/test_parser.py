@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from strategies import programs
 from symdsl.diagnostics import Collector, SpecError
 from symdsl.language import ast
+from symdsl.language.keywords import FLAGS, keywords
 from symdsl.language.parser import parse_expression, parse_program, tokens
 from symdsl.language.printer import print_program
 from symdsl.resources import read_shipped
@@ -300,3 +301,18 @@ def check(text: str) -> None:
 def test_a_byte_order_mark_is_no_word() -> None:
     assert tokens("\ufefflet a = 1") == tokens("let a = 1")
     assert tokens("let a = \ufeff1")[-2].type == "UNREADABLE"
+
+
+@pytest.mark.parametrize("word", sorted({*keywords().values()} - FLAGS))
+def test_a_reserved_word_beside_a_star_is_part_of_a_pattern(word: str) -> None:
+    text = f"prior {{\n  {word}*.CONV ~ fixed\n  a/*{word}.*{word}* ~ fixed\n}}\n"
+    collector = Collector()
+    program = parse_program(text, "t", collector)
+    assert program is not None
+    assert not collector.diagnostics
+    rules = [rule for one in program.statements if isinstance(one, ast.Priors) for rule in one.rules]
+    assert [[part.text for part in rule.selector] for rule in rules] == [
+        [f"{word}*", "CONV"],
+        [f"a/*{word}", f"*{word}*"],
+    ]
+    assert errors(f"prior {{ {word} * .CONV ~ fixed }}")
