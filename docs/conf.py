@@ -48,6 +48,7 @@ myst_heading_anchors = 4
 myst_all_links_external = False
 suppress_warnings = ["myst.header"]  # a page may begin below the first level
 
+autodoc_default_options = {"members": True}
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True

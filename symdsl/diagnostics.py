@@ -139,7 +139,7 @@ class NumericalError(Exception):
 
 
 class RunError(Exception):
-    """Raised when a run cannot start or continue; the message says in one line what is wrong, where, and what to do."""
+    """Raised when data, a run, a device or a file cannot be used; the message says in one line what to do."""
 
 
 class Collector:

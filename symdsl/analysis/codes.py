@@ -407,8 +407,8 @@ _TABLE = (
     Code(
         "W104",
         "a search that never reaches its first evidence step",
-        "Evidence steps come every `every` training steps after `burnin` epochs. A search that ends before "
-        "learns no structure.",
+        "Evidence steps come every `every` training steps after `burnin` epochs. A search that "
+        "ends before the first learns no structure.",
         "search {\n  epochs = 2\n  burnin = 2\n}",
         "search {\n  epochs = 3\n  burnin = 2\n}",
     ),

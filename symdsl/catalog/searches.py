@@ -26,7 +26,7 @@ BOUND_EVERY = 5
 """Training steps between moves of priors and ranges under the variational bound, if nothing else is asked for."""
 
 _RATE = Parameter(
-    "lr", Real(0, 1e3, above=True), 0.025, "learning rate at the start, as a share of the size of a tensor's weights"
+    "lr", Real(0, 1e3, above=True), 0.025, "largest learning rate, as a share of the size of a tensor's weights"
 )
 _SCHEDULE = Parameter(
     "schedule", Choice(("cosine", "constant")), "cosine", "how the learning rate goes down over the run"
@@ -40,7 +40,7 @@ _SAMPLES = Parameter("samples", Whole(1, 10**6), 1, "labels drawn for each examp
 
 _FISHER = Variant(
     (
-        Signature("exact", about="all columns of the Jacobian"),
+        Signature("exact", about="all columns of a square root of the likelihood's curvature"),
         Signature("mc", (_SAMPLES,), "labels drawn from the network's own predictions"),
     ),
     replaced=(("signs", "`laplace(joint)` adds up all columns with random signs by itself"),),
@@ -53,7 +53,7 @@ _APPROXIMATION = Variant(
             "a block for every tensor, by its Kronecker factors",
             replaced=(("bounded", "the joint matrix is used where it mattered, which is with few examples"),),
         ),
-        Signature("joint", about="all tensors together, by the gradients of at most 1,024 examples"),
+        Signature("joint", about="all tensors together, by at most 1,024 sums of gradients"),
     ),
     replaced=(("full", "write `joint`"),),
 )

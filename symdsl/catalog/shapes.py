@@ -27,12 +27,12 @@ class Shape:
 
     @property
     def order(self) -> int:
-        """The number of group elements |G| that the map carries."""
+        """The number of elements of the group that the map is lifted to."""
         return GROUPS[self.group].order
 
     @property
     def planes(self) -> int:
-        """The number of plain channels, C |G|."""
+        """The number of plain channels: `channels` times `order`."""
         return self.channels * self.order
 
     @property

@@ -35,7 +35,7 @@ class Augmentation:
     def epoch(
         self, examples: int, stream: Generator, device: torch.device | str
     ) -> Callable[[Examples, Tensor], Examples]:
-        """Draw the changes of all examples for one epoch, independently of batches and device.
+        """Draw the changes of all examples for one epoch, the same whatever the batches and the device.
 
         Args:
             examples: how many there are.

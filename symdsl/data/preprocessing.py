@@ -56,7 +56,7 @@ class Preprocessing:
     Attributes:
         standardize: statistics of the images by channel; `None` without such a step.
         targets: statistics of the targets of a regression; `None` without such a step.
-        classes: names of the outputs, in order; empty where they have no names.
+        classes: names of the outputs, in order; `None` where they have no names.
         extent: the least and the largest value of the training images after all transforms; `None` where it is unknown.
     """
 
@@ -85,7 +85,7 @@ class Preprocessing:
         return attrs.asdict(self)
 
     def doubt(self, x: Tensor) -> str | None:
-        """Return in what way prepared images lie far from the training images' values, or `None` if they do not.
+        """Return how prepared images differ from the training images' values, or `None` if they do not differ much.
 
         Far is outside by more than their whole extent, or within a fiftieth of it.
         """
@@ -104,7 +104,7 @@ class Preprocessing:
 
     @property
     def nats(self) -> float:
-        """The nats to add to a negative log-likelihood per example for densities in the units of the data."""
+        """The nats by which `standardize(targets)` lowers a negative log-likelihood per example; 0 without it."""
         return math.fsum(map(math.log, self.targets.std)) if self.targets else 0.0
 
     def renumbered(self, labels: Tensor, names: Sequence[str]) -> Tensor:

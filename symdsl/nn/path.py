@@ -47,7 +47,11 @@ class Path(nn.Module, ABC):
         """
 
     def fine(self, x: Tensor) -> Tensor:
-        """Return the map at stride 1, on the grid of `x`; only for paths that sample."""
+        """Return the map at stride 1, on the grid of `x`, of a path that samples.
+
+        Raises:
+            TypeError: the path does not sample.
+        """
         raise TypeError(f"{type(self).__name__} does not sample, so it has no map at stride 1")
 
     def expect_mean(self, mean: float) -> None:

@@ -27,7 +27,7 @@ from symdsl.spec import Spec, parse
 
 @attrs.frozen(eq=False)
 class Run:
-    """A finished run: what it learned.
+    """A finished run: its network, result and predictions.
 
     Attributes:
         folder: of the run.

@@ -14,7 +14,7 @@ from symdsl.spec import Spec
 
 @attrs.frozen(eq=False)
 class Recorded(Mapping[str, Any]):
-    """A result, read by the keys of the file that records it.
+    """A result as a mapping with the keys of its JSON file.
 
     Attributes:
         content: what that file holds.
