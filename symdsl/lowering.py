@@ -102,7 +102,8 @@ def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network
     graph = spec if isinstance(spec, nx.DiGraph) else spec.graph()
     if seed is None:
         seed = 0 if isinstance(spec, nx.DiGraph) else spec.facts.search.seed
-    net = build(chain(graph), seed)
+    with torch.device("cpu"):  # also where torch's default device is another
+        net = build(chain(graph), seed)
     if graph is not spec:  # a graph that was stored has been checked before
         for layer, candidate in _of_packages(chain(graph)):
             _check_uses(dict(net.layer(layer.name).active())[candidate.name], layer, candidate)

@@ -193,18 +193,31 @@ def _classes(folder: Path) -> dict[str, list[str]]:
 
 
 def _images(folder: Path) -> list[str]:
-    """The images of a class, those of folders in it, too."""
-    paths: list[str] = []
-    for here, folders, files in os.walk(folder, onerror=_raised):
-        folders[:] = [name for name in folders if name[0] != "."]
-        paths += [os.path.join(here, name) for name in files if is_image(name)]
+    """The images of a class."""
+    paths = images_below(folder)
     if not paths:
         raise BadDataError(f"`{folder}` holds no PNG or JPEG image; {_LAYOUT}")
+    return paths
+
+
+def images_below(folder: Path) -> list[str]:
+    """Return the paths of the images in a folder and in folders in it, links followed, sorted; no hidden ones.
+
+    Raises:
+        OSError: a folder cannot be read.
+    """
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    paths, known = list[str](), set[str]()
+    for here, folders, files in os.walk(folder, onerror=fail, followlinks=True):
+        known.add(os.path.realpath(here))
+        folders[:] = [
+            name for name in folders if name[0] != "." and os.path.realpath(os.path.join(here, name)) not in known
+        ]
+        paths += [os.path.join(here, name) for name in files if is_image(name)]
     return sorted(paths)
-
-
-def _raised(error: OSError) -> None:
-    raise error
 
 
 def is_image(name: str) -> bool:

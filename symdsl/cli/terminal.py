@@ -84,9 +84,18 @@ class Commands(click.RichGroup):
         except OSError as error:
             _discard_output()
             fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Exception) as error:
+            if not _is_interrupt(error):
+                raise
             note("interrupted")
             sys.exit(INTERRUPTED)
+
+
+def _is_interrupt(error: BaseException | None) -> bool:
+    """Whether an exception is a `KeyboardInterrupt`, or was raised in its place, as by some imports."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def _setting_hint(error: click.NoSuchOption) -> str:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from symdsl.analysis.dataset import trail, written
 from symdsl.analysis.facts import Data, Step
-from symdsl.analysis.images import SUFFIXES, header_of, is_image, opened
+from symdsl.analysis.images import SUFFIXES, header_of, images_below, opened
 from symdsl.catalog.data import BadDataError, MisfitError, Outline
 from symdsl.data.arrays import read_images, read_outcomes
 from symdsl.data.checks import check_outcomes
@@ -256,20 +256,16 @@ def input_files(paths: Iterable[Path]) -> Iterator[Path]:
     """Yield the files that are meant by files and folders.
 
     Raises:
-        RunError: a folder holds none.
+        RunError: a folder holds none, or cannot be read.
     """
     for path in paths:
         if not path.is_dir():
             yield path
             continue
-        found, known = list[Path](), set[str]()
-        for here, folders, files in os.walk(path, followlinks=True):
-            known.add(os.path.realpath(here))
-            folders[:] = [
-                one for one in folders if one[0] != "." and os.path.realpath(os.path.join(here, one)) not in known
-            ]
-            found += [Path(here, one) for one in files if is_image(one)]
-        found = sorted(one for one in found if one.is_file())
+        try:
+            found = sorted(one for one in map(Path, images_below(path)) if one.is_file())
+        except OSError as error:
+            raise RunError(f"{error.filename}: cannot be read: {error.strerror}") from error
         if not found:
             raise RunError(f"{path}: holds no PNG or JPEG file")
         yield from found

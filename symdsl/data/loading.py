@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+import torch
 from attrs import evolve
 
 from symdsl.analysis.dataset import source_outline, trail, written
@@ -55,7 +56,8 @@ def load(
         data, seed = source, 0 if seed is None else seed
     else:
         data, seed = source.facts.data, source.facts.search.seed if seed is None else seed
-    ((_, dataset),) = deque(stages(data, seed, preprocessing, watch, given), maxlen=1)
+    with torch.device("cpu"):  # also where torch's default device is another
+        ((_, dataset),) = deque(stages(data, seed, preprocessing, watch, given), maxlen=1)
     return _with_float32_targets(dataset)
 
 

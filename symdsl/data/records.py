@@ -32,6 +32,8 @@ def as_tensor(values: Any, name: str = "x") -> Tensor:
         if isinstance(values, np.ndarray):
             values = np.require(values, values.dtype.newbyteorder("="), ["C", "W"])
         found = torch.as_tensor(values)
+        if found.layout != torch.strided:
+            raise TypeError(f"it is sparse ({found.layout}); give `{name}.to_dense()`")
     except (TypeError, ValueError, RuntimeError) as error:
         raise TypeError(f"`{name}` must be a tensor or an array of numbers: {error}") from error
     return found.clone() if found.is_inference() else found

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from functools import cached_property
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import attrs
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from symdsl.evidence.backward import GGN, Curvature, Estimate, LogDet, estimate
 from symdsl.evidence.extrapolated import ExtrapolatedAccumulator
@@ -191,14 +192,23 @@ def fit(
         batch: examples at a time.
 
     Raises:
-        TypeError: if `y` holds neither whole nor real numbers, or `batch` is not whole.
-        ValueError: if `curvature`, `fisher` or a key of `precisions` is unknown, all parameters are frozen, or
-            `examples`, a precision, `noise` or `batch` is not what it must be.
+        TypeError: if `net` or `examples` is of another type, `y` holds neither whole nor real numbers, or `batch` is
+            not whole.
+        ValueError: if `curvature`, `fisher` or a key of `precisions` is unknown, all parameters are frozen, some were
+            added or tied since the network was made, or `examples`, a precision, `noise` or `batch` is not what it
+            must be.
         NumericalError: if outputs are not finite, or gradients or eigenvalues when they are first needed.
     """
     if curvature not in CURVATURES:
         raise ValueError(f'`curvature` (="{curvature}") must be one of {", ".join(CURVATURES)}')
+    if not isinstance(net, Network):
+        raise TypeError(f"`net` (of type {type(net).__name__}) must be a network made by `symdsl.compile`")
+    if not isinstance(getattr(examples, "x", None), Tensor) or not isinstance(getattr(examples, "y", None), Tensor):
+        raise TypeError(
+            f"`examples` (of type {type(examples).__name__}) must be `Examples` of tensors, as `data.train` is"
+        )
     parameters = net.tensors()
+    _check_all_counted(net, parameters)
     given = dict(precisions or {})
     if unknown := given.keys() - parameters.keys():
         raise ValueError(f"`precisions` names parameters the network does not have: {', '.join(sorted(unknown))}")
@@ -206,7 +216,7 @@ def fit(
     likelihood = likelihood_of(examples.y)
     if not 0 < noise < math.inf or (noise != 1 and not likelihood.has_noise):
         raise ValueError(f"`noise` (={noise}) must be positive and finite, and 1 for class labels")
-    if not isinstance(batch, int):
+    if not isinstance(batch, Integral) or isinstance(batch, bool):
         raise TypeError(f"`batch` (={batch!r}) must be a whole number")
     if batch < 1:
         raise ValueError(f"`batch` (={batch}) must be at least 1")
@@ -215,8 +225,19 @@ def fit(
     y = _targets(net, examples)
     source = parse_fisher(fisher) if isinstance(fisher, str) else fisher
     drawn = torch.Generator(net.device).manual_seed(seed)
-    found = estimate(net, examples.x, y, likelihood, source, drawn, CURVATURES[curvature], batch)
+    found = estimate(net, examples.x, y, likelihood, source, drawn, CURVATURES[curvature], int(batch))
     return laplace_of(net, found, likelihood, dict.fromkeys(parameters, 1.0) | given, noise)
+
+
+def _check_all_counted(net: Network, parameters: Mapping[str, nn.Parameter]) -> None:
+    """Refuse parameters that have no key, or two: neither curvature nor penalty would be theirs."""
+    known = {id(parameter): key for key, parameter in parameters.items()}
+    tied = next((key for key, parameter in parameters.items() if known[id(parameter)] != key), None)
+    if tied is not None:
+        raise ValueError(f"`{tied}` and `{known[id(parameters[tied])]}` are one tensor: tied weights are not supported")
+    for name, parameter in net.named_parameters():
+        if parameter.requires_grad and id(parameter) not in known:
+            raise ValueError(f"`{name}` is no parameter of the spec's network: freeze it, or leave it out")
 
 
 def _targets(net: Network, examples: Examples) -> Tensor:

@@ -110,22 +110,23 @@ class Average(nn.Module):
 
         Turns are turns of pixels, and moves are fractions of a side, also where the sides differ.
         """
-        ranges = self.ranges
+        ranges = self.ranges.double()
         if self.training and self._drawn is not None:
             eps = self._drawn
             largest = ranges.new_tensor([LARGEST[name] for name in self.generators])
             ranges = (ranges / largest + self._aside.to(ranges)).clamp(0, 1) * largest
         else:
             eps = (uniform if self.training else lattice)(self.samples, len(self.generators))
-        basis = self.ranges.new_tensor([(*_GENERATORS[name], (0, 0, 0)) for name in self.generators])
-        aspect = self.ranges.new_tensor([[1, height / width, 1], [width / height, 1, 1], [1, 1, 1]])
+        basis = ranges.new_tensor([(*_GENERATORS[name], (0, 0, 0)) for name in self.generators])
+        aspect = ranges.new_tensor([[1, height / width, 1], [width / height, 1, 1], [1, 1, 1]])
         algebra = torch.einsum("sk,kij->sij", eps.to(ranges) * ranges, basis * aspect)
         found: Tensor = torch.linalg.matrix_exp(algebra)[:, :2]
         return found
 
     def forward(self, x: Tensor) -> Tensor:
-        """Blur maps a little and resample them, bilinearly; what moves in continues the edge."""
-        return resampled(blurred(x), self.matrices(x.shape[2], x.shape[3]).to(x.dtype))
+        """Blur maps a little and resample them, bilinearly, in float32 or better; what moves in continues the edge."""
+        wide = x.to(torch.promote_types(x.dtype, torch.float32))  # in bfloat16 coordinates are off by a pixel's share
+        return resampled(blurred(wide), self.matrices(*x.shape[2:]).to(wide.dtype)).to(x.dtype)
 
     def extra_repr(self) -> str:
         """Return the arguments, for printing."""

@@ -23,6 +23,10 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def derivatives_on() -> Iterator[None]:
-    """Let derivatives be taken for the length of a `with` statement, also within `no_grad` or `inference_mode`."""
-    with torch.inference_mode(False), torch.enable_grad():
+    """Let derivatives be taken for the length of a `with` statement, in the precision of the network.
+
+    That is so within `no_grad`, `inference_mode` and `autocast`, too.
+    """
+    cpu, gpu = (torch.autocast(kind, enabled=False) for kind in ("cpu", "cuda"))
+    with torch.inference_mode(False), torch.enable_grad(), cpu, gpu:
         yield

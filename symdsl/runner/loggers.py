@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from symdsl.diagnostics import RunError
 from symdsl.progress import Callback, Metrics
 from symdsl.runs import RunFolder, write_atomic
+from symdsl.runs.files import names_the_file
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
@@ -54,7 +55,8 @@ class CsvLogger(Callback):
         """Add the row of an epoch."""
         row = flat(record)
         if self._columns.issuperset(row) and record["epoch"] == self._last + 1:
-            with (self._run.path / TABLE).open("a", encoding="utf-8", newline="") as file:
+            table = self._run.path / TABLE
+            with names_the_file(table), table.open("a", encoding="utf-8", newline="") as file:
                 csv.DictWriter(file, self._columns_in_order).writerow(row)
             self._last = record["epoch"]
         else:
@@ -96,10 +98,11 @@ class TensorBoardLogger(Callback):
         epoch, writer = record["epoch"], self._writer
         if writer is None or epoch <= self._last:  # the search went back to its checkpoint
             writer = self._open(epoch - 1)
-        for key, value in flat(record).items():
-            if key != "epoch" and isinstance(value, int | float):
-                writer.add_scalar(key, value, epoch)
-        writer.flush()
+        with names_the_file(self._folder / EVENTS):
+            for key, value in flat(record).items():
+                if key != "epoch" and isinstance(value, int | float):
+                    writer.add_scalar(key, value, epoch)
+            writer.flush()
         self._last = epoch
 
     def on_finish(self, result: Metrics) -> None:

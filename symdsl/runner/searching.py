@@ -98,7 +98,7 @@ def search(
 
     Raises:
         ValueError: if there is neither a spec nor a run to resume, arguments exclude each other, or the device is
-            unknown, or torch's default dtype is not float32.
+            unknown, or torch's default dtype is not float32, or its default device not the CPU.
         SpecError: if the spec in the folder to resume is wrong.
         TypeError: if spec or data are of another type, or a callback has none of those methods.
         RunError: if data, device or folder cannot be used; the message says what to do.
@@ -108,6 +108,10 @@ def search(
     check_arguments(spec, data, objective)
     if torch.get_default_dtype() != torch.float32:
         raise ValueError(f"torch's default dtype (={torch.get_default_dtype()}) must be float32, in which runs compute")
+    if torch.get_default_device().type != "cpu":
+        raise ValueError(
+            f"torch's default device (={torch.get_default_device()}) must be the CPU: give `device` instead"
+        )
     if resume is not None and (out is not None or weights_from is not None):
         raise ValueError("`resume` continues a run unchanged: leave `out` and `weights_from` out")
     if spec is None and (resume is None or seed is not None):

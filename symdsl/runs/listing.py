@@ -91,6 +91,8 @@ def _listed(folder: Path) -> Listed:
         return _read(RunFolder.view(folder))
     except RunError as error:
         return Listed(folder, "damaged", reason=str(error))
+    except (KeyError, TypeError, ValueError) as error:  # well-formed JSON that no run has written
+        return Listed(folder, "damaged", reason=f"{type(error).__name__}: {error}")
 
 
 def _read(run: RunFolder) -> Listed:

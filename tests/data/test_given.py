@@ -111,6 +111,12 @@ def test_what_is_no_data_is_refused(change: dict[str, Tensor], error: type[Excep
         ([([1.0], 0)], TypeError, "`train` must hold pairs"),
         ([(images(1, 3, 3), [1.0, 2.0])], TypeError, "targets of `train` must be numbers, or tensors"),
         ([(images(1, 3, 3), "cat")], TypeError, "targets of `train` must be numbers, or tensors"),
+        (
+            [(torch.zeros(1, 3, 3, dtype=torch.uint8), 0), (images(1, 3, 3), 1)],
+            TypeError,
+            "images of `train` must be all uint8, which is divided by 255, or all floats",
+        ),
+        ([(images(1, 3, 3), 0), (images(1, 3, 3), 0.5)], TypeError, "targets of `train` must be all labels or all fl"),
     ],
 )
 def test_a_dataset_of_something_else_is_refused(items: list[Any], error: type[Exception], message: str) -> None:
@@ -269,3 +275,29 @@ def test_a_search_says_that_it_computes_in_float32(tmp_path: Path) -> None:
             symdsl.search(spec, device="cpu", out=tmp_path / "run")
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+def test_a_caller_may_have_another_default_device(tmp_path: Path) -> None:
+    spec = parse("data digits\nnetwork n {\n  input image(1, 8, 8)\n  flatten\n  layer h1: FC -> classes\n}\n")
+    expected = symdsl.data.fingerprint(load(spec)), symdsl.compile(spec).tensors()["h1.FC.w"]
+    with torch.device("meta"):
+        assert symdsl.data.fingerprint(load(spec)) == expected[0]
+        assert torch.equal(symdsl.compile(spec).tensors()["h1.FC.w"], expected[1])
+        with pytest.raises(ValueError, match=r"default device \(=meta\) must be the CPU: give `device` instead"):
+            symdsl.search(spec, device="cpu", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_search_computes_in_float32_under_autocast(tmp_path: Path) -> None:
+    x, y = images(24, 4, 4), torch.arange(24) % 2
+    spec, given = parse(SPEC.format(given="1, 4, 2", width=4)), from_tensors(x, y, x, y)
+    expected = symdsl.search(spec, device="cpu", out=tmp_path / "plain", data=given)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = symdsl.search(spec, device="cpu", out=tmp_path / "cast", data=given)
+    assert found["train"] == expected["train"]
+
+
+def test_a_sparse_tensor_is_refused() -> None:
+    x, y = images(2, 3, 3), torch.tensor([0, 1])
+    with pytest.raises(TypeError, match=r"`x_train` must be .*: it is sparse .*; give `x_train.to_dense\(\)`"):
+        from_tensors(x.to_sparse(), y, x, y)

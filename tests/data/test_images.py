@@ -216,3 +216,11 @@ def test_images_of_16_bits_are_told_a_way_out(tmp_path: Path) -> None:
 def test_a_resize_with_a_wrong_size_is_all_that_is_told(tmp_path: Path) -> None:
     path = folder(tmp_path, grey(), train__cat__2=grey(6, 6))
     assert [one.code for one in found(text(path, ") |> resize(0)"))] == ["E402"]
+
+
+def test_links_in_the_folder_of_a_class_are_followed_once(tmp_path: Path) -> None:
+    far = write_images(tmp_path / "far", {"2.png": grey(), "deep/3.png": grey()})
+    path = folder(tmp_path / "near", grey())
+    (path / "train" / "cat" / "more").symlink_to(far)
+    (far / "deep" / "back").symlink_to(far)
+    assert len(load(spec(path)).train) == 4

@@ -1,6 +1,7 @@
 import math
 
 import attrs
+import numpy as np
 import pytest
 import torch
 
@@ -150,6 +151,7 @@ BAD_ARGUMENTS = [
     ({"noise": 2.0}, ValueError, r"`noise` \(=2.0\) must be positive and finite, and 1 for class labels"),
     *(({"batch": value}, ValueError, "must be at least 1") for value in (0, -1)),
     ({"batch": 1.5}, TypeError, r"`batch` \(=1.5\) must be a whole number"),
+    ({"batch": True}, TypeError, r"`batch` \(=True\) must be a whole number"),
 ]
 
 
@@ -388,3 +390,32 @@ def test_a_tensor_that_no_output_depends_on_is_named(curvature):
     del net.stages["l3"].paths["FC"]
     with pytest.raises(ValueError, match=r"`l1.* has no influence on the outputs: a layer after it has no path left"):
         laplace.fit(net, data, curvature=curvature)
+
+
+def test_what_was_not_made_by_compile_is_refused():
+    net, data = classifier()
+    for other in (torch.nn.Linear(2, 2), torch.nn.Sequential(net), torch.nn.DataParallel(net)):
+        with pytest.raises(TypeError, match=rf"`net` \(of type {type(other).__name__}\) must be a network made by"):
+            laplace.fit(other, data)
+    for other in ((data.x, data.y), Examples(data.x.numpy(), data.y.numpy())):
+        with pytest.raises(TypeError, match=rf"`examples` \(of type {type(other).__name__}\) must be `Examples`"):
+            laplace.fit(net, other)
+
+
+def test_parameters_that_were_tied_or_added_are_refused():
+    net, data = residual_classifier()
+    net.layer("l3").bias = net.layer("l1").bias
+    with pytest.raises(ValueError, match=r"`l1.bias` and `l3.bias` are one tensor: tied weights are not supported"):
+        laplace.fit(net, data)
+    net, data = classifier()
+    activation = net.layer("l1").activation = torch.nn.PReLU().double()
+    with pytest.raises(ValueError, match=r"`.*l1.*weight` is no parameter of the spec's network: freeze it, or"):
+        laplace.fit(net, data)
+    activation.requires_grad_(False)
+    assert math.isfinite(laplace.fit(net, data).log_evidence())
+
+
+def test_a_batch_may_be_any_whole_number():
+    net, data = classifier()
+    found = laplace.fit(net, data, batch=np.int64(7)).log_evidence()
+    assert found == laplace.fit(net, data, batch=7).log_evidence()

@@ -168,3 +168,10 @@ network n {
     ((name, found),) = net.averages()
     assert (name, found.samples, found.fixed, found.stated()) == ("average", 6, True, {"rotation": 5.0, "shear": 0.2})
     assert net(torch.zeros(2, 1, 8, 8)).shape == (2, 10)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_network_of_half_precision_moves_images_as_far(dtype: torch.dtype) -> None:
+    one, x = average(rotation=20.0, translate_x=0.25), noise(2, parse_shape())
+    expected = one(x)
+    assert_same(one.to(dtype)(x.to(dtype)).double(), expected, 0.02)

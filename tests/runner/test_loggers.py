@@ -3,6 +3,7 @@
 import csv
 import json
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -132,3 +133,24 @@ def test_a_package_that_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(loggers, "find_spec", lambda name: None)
     with pytest.raises(RunError, match=r"needs `tensorboard`: run `pip install 'symdsl\[tensorboard\]'`"):
         TensorBoardLogger()
+
+
+@pytest.mark.parametrize("logger", [CsvLogger, TensorBoardLogger])
+def test_a_file_that_cannot_be_written_is_named(logger, tmp_path, monkeypatch):
+    class Run:
+        path = tmp_path
+
+        def read_metrics(self):
+            return [{"epoch": 1, "loss": 1.0}]
+
+    monkeypatch.setattr(loggers.RunFolder, "view", lambda folder: Run())
+    one = logger()
+    one.on_start(tmp_path, 3, 1)
+
+    def full(*arguments, **named):
+        raise OSError(28, "No space left on device")
+
+    target = Path if logger is CsvLogger else type(one._writer)
+    monkeypatch.setattr(target, "open" if logger is CsvLogger else "flush", full)
+    with pytest.raises(RunError, match=r"(metrics.csv|tensorboard): cannot be written: No space left on device"):
+        one.on_epoch({"epoch": 2, "loss": 0.5})
