@@ -34,7 +34,7 @@ PROFILE = "cpu"
 _HEAD = """# Gallery
 
 Shipped specs, and what `symdsl search SPEC` learned from their data with the seed of each. `python docs/gallery.py`
-runs them all, or those that it is given, and writes this page. Times vary with what else the machine does.
+runs them all, or those that it is given, and writes this page.
 
 | spec | test accuracy | test NLL, nats | parameters | epochs | time |
 |---|--:|--:|--:|--:|--:|

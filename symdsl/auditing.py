@@ -139,7 +139,7 @@ def _rotation(degrees: float) -> Element:
         return lambda x: rotated(x, x.new_full((len(x),), angle).deg2rad())
 
     return Element(
-        f"{degrees:.3g}\N{DEGREE SIGN}", by(degrees) if degrees else _same, by(-degrees) if degrees else _same
+        f"{degrees:.5g}\N{DEGREE SIGN}", by(degrees) if degrees else _same, by(-degrees) if degrees else _same
     )
 
 

@@ -25,6 +25,8 @@ PAUSE = 5.0
 """Seconds between plain lines about the loading of data."""
 
 _COLUMNS = (("loss", "loss"), ("accuracy", "accuracy"), ("r2", "R²"), (_EVIDENCE, "-log evidence/example"))
+_ON_BAR = (_COLUMNS[0], _COLUMNS[-1], *_COLUMNS[1:-1])
+"""The columns with those first that are maximised, as a narrow terminal cuts the others."""
 
 
 class Callback:
@@ -198,7 +200,9 @@ class Bar(Silent):
         """Advance the bar; from the first evidence step on, the phase is the search for structure."""
         self._latest |= {name: value for name, value in record.items() if value is not None}
         phase = self._lead + ("learning structure" if _EVIDENCE in self._latest else "training")
-        self._progress.update(self._task, completed=record["epoch"], description=phase, figures=figures(self._latest))
+        self._progress.update(
+            self._task, completed=record["epoch"], description=phase, figures=figures(self._latest, _ON_BAR)
+        )
 
     def on_note(self, text: str) -> None:
         """Print the text above the bar."""
@@ -276,7 +280,7 @@ class BarsOfAll(Observers):
         console = Console(file=stream)
         self._display = Progress(
             TextColumn("{task.description}", markup=False),
-            BarColumn(bar_width=min(20, console.width // 8), table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=max(6, min(20, (console.width - 52) // 4)), table_column=Column(no_wrap=True)),
             MofNCompleteColumn(table_column=Column(no_wrap=True)),
             Figures("{task.fields[figures]}", markup=False, table_column=Column()),
             TimeRemainingColumn(table_column=Column(no_wrap=True)),
@@ -304,9 +308,9 @@ class BarsOfAll(Observers):
         self._display.console.print(text, markup=False, highlight=False)
 
 
-def figures(metrics: Metrics) -> str:
-    """Return the metrics of an epoch with their names, as text."""
-    present = ((title, metrics.get(key)) for key, title in _COLUMNS)
+def figures(metrics: Metrics, columns: Sequence[tuple[str, str]] = _COLUMNS) -> str:
+    """Return the metrics of an epoch with their names, as text, in the order of some columns."""
+    present = ((title, metrics.get(key)) for key, title in columns)
     return "  ".join(f"{title} {value:.4f}" for title, value in present if value is not None)
 
 

@@ -315,3 +315,8 @@ def test_arrays_of_any_layout_are_audited() -> None:
     expected = symdsl.audit(flat, (examples().x, examples().y))
     assert symdsl.audit(flat, (x[::-1].copy()[::-1], y)) == expected
     assert symdsl.audit(flat, (x.astype(">f8"), y)) == expected
+
+
+def test_half_degrees_are_named() -> None:
+    assert [one.name for one in elements_of("rotations(16)", 4, 4)][:2] == ["0°", "22.5°"]
+    assert elements_of("rotations(16)", 4, 4)[5].name == "112.5°"

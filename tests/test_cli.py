@@ -1237,3 +1237,26 @@ def test_the_suffix_of_an_output_says_what_is_written(tiny: Path, words: list[st
     assert call("compile", tiny, *words).exit_code == 0
     (output,) = Path().glob("out.*")
     assert output.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("chained", ["cause", "context"])
+def test_an_error_in_place_of_ctrl_c_ends_as_ctrl_c_does(monkeypatch: pytest.MonkeyPatch, chained: str) -> None:
+    def interrupted(*arguments: object, **options: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt as error:
+            if chained == "cause":
+                raise RuntimeError("in an import") from error
+            raise RuntimeError("in an import")  # noqa: B904
+
+    monkeypatch.setattr("symdsl.runs.listing.listed", interrupted)
+    done = call("runs")
+    assert (done.exit_code, done.stdout, lines(done.stderr)) == (130, "", ["interrupted"])
+
+
+def test_an_error_of_its_own_is_no_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = RuntimeError("a bug")
+    error.__cause__ = error
+    monkeypatch.setattr("symdsl.runs.listing.listed", lambda folder: (_ for _ in ()).throw(error))
+    done = call("runs")
+    assert done.exception is error

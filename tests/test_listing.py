@@ -149,6 +149,5 @@ def test_runs_by_way_of_links_are_listed_once(tmp_path: Path) -> None:
 def test_a_run_whose_files_were_changed_stops_no_list(tmp_path: Path) -> None:
     finished(tmp_path / "good", 1, TEST)
     finished(tmp_path / "odd", 1, TEST)
-    (tmp_path / "odd" / "result.json").write_text('{"test": 3}')
     (tmp_path / "odd" / "metrics.jsonl").write_text('{"epoch": 1, "wall_s": "a"}\n')
     assert sorted(one.status for one in listed(tmp_path)) == ["damaged", "finished"]

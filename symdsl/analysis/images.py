@@ -212,10 +212,12 @@ def images_below(folder: Path) -> list[str]:
 
     paths, known = list[str](), set[str]()
     for here, folders, files in os.walk(folder, onerror=fail, followlinks=True):
-        known.add(os.path.realpath(here))
-        folders[:] = [
-            name for name in folders if name[0] != "." and os.path.realpath(os.path.join(here, name)) not in known
-        ]
+        place = os.path.realpath(here)
+        if place in known:  # through another link
+            folders.clear()
+            continue
+        known.add(place)
+        folders[:] = sorted(name for name in folders if name[0] != ".")
         paths += [os.path.join(here, name) for name in files if is_image(name)]
     return sorted(paths)
 

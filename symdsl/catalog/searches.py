@@ -26,7 +26,7 @@ BOUND_EVERY = 5
 """Training steps between moves of priors and ranges under the variational bound, if nothing else is asked for."""
 
 _RATE = Parameter(
-    "lr", Real(0, 1e3, above=True), 0.025, "largest learning rate, as a share of the size of a tensor's weights"
+    "lr", Real(0, 1e3, above=True), 0.025, "learning rate at the start, as a share of the size of a tensor's weights"
 )
 _SCHEDULE = Parameter(
     "schedule", Choice(("cosine", "constant")), "cosine", "how the learning rate goes down over the run"

@@ -91,11 +91,12 @@ class Commands(click.RichGroup):
             sys.exit(INTERRUPTED)
 
 
-def _is_interrupt(error: BaseException | None) -> bool:
+def _is_interrupt(error: BaseException) -> bool:
     """Whether an exception is a `KeyboardInterrupt`, or was raised in its place, as by some imports."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
-        error = error.__cause__ or error.__context__
-    return error is not None
+    chain = [error]
+    for one in chain:
+        chain += [before for before in (one.__cause__, one.__context__) if before is not None and before not in chain]
+    return any(isinstance(one, KeyboardInterrupt) for one in chain)
 
 
 def _setting_hint(error: click.NoSuchOption) -> str:

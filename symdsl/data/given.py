@@ -71,7 +71,7 @@ def _collected(dataset: TorchDataset[Any], name: str) -> tuple[Tensor, Tensor]:
     if not all(isinstance(y, Tensor) for _, y in batches):
         raise TypeError(f"the targets of `{name}` must be numbers, or tensors of them")
     pairs = [pair for some in found for pair in some]
-    if len({x.dtype == torch.uint8 for x, _ in pairs}) > 1:
+    if len({torch.as_tensor(x).dtype == torch.uint8 for x, _ in pairs}) > 1:
         raise TypeError(f"the images of `{name}` must be all uint8, which is divided by 255, or all floats")
     if len({torch.as_tensor(y).is_floating_point() for _, y in pairs}) > 1:
         raise TypeError(f"the targets of `{name}` must be all labels or all floats")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -169,12 +170,10 @@ class _Scale:
         return picture.resize(self.size(image), Image.Resampling.BOX)
 
     def size(self, image: Tensor) -> tuple[int, int]:
-        """Width and height of an image's picture."""
+        """Width and height of an image's picture; a line is drawn as thick as its title."""
         height, width = image.shape[-2:]
-        return (
-            max(1, self.side * width // max(height, width)),
-            max(1, self.side * height // max(height, width)),
-        )
+        longest = max(height, width)
+        return max(_TEXT, self.side * width // longest), max(_TEXT, self.side * height // longest)
 
     def __str__(self) -> str:
         return f"black is {self.low:.3g}, white is {self.high:.3g}"
@@ -192,7 +191,9 @@ def _draw(titles: Sequence[str], parts: Sequence[_Part], notes: str) -> bytes:
     widths += [max(part.columns * width, font.getlength(part.title)) for part in parts]
     lefts = [_MARGIN + int(sum(widths[:number])) + number * _PART_GAP for number in range(len(widths) + 1)]
     foot = _HEAD + len(titles) * height
-    page = Image.new("RGB", (lefts[-1] - _PART_GAP + _MARGIN, foot + 2 * _TEXT + _MARGIN), _PAPER)
+    note = f"{scale}{notes}"
+    right = max(lefts[-1] - _PART_GAP, _MARGIN + math.ceil(font.getlength(note)))
+    page = Image.new("RGB", (right + _MARGIN, foot + 2 * _TEXT + _MARGIN), _PAPER)
     pen = ImageDraw.Draw(page)
     for number, title in enumerate(titles):
         pen.text((_MARGIN, _HEAD + number * height + (height - _GAP - _TEXT) // 2), title, _INK, font)
@@ -201,7 +202,7 @@ def _draw(titles: Sequence[str], parts: Sequence[_Part], notes: str) -> bytes:
         for row, images in enumerate(part.rows):
             for column, image in enumerate(images):
                 page.paste(scale.picture(image), (left + column * width, _HEAD + row * height))
-    pen.text((_MARGIN, foot + _TEXT // 2), f"{scale}{notes}", _QUIET, font)
+    pen.text((_MARGIN, foot + _TEXT // 2), note, _QUIET, font)
     file = io.BytesIO()
     page.save(file, "PNG")
     return file.getvalue()

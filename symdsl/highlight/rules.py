@@ -66,7 +66,7 @@ def rules() -> tuple[Rule, ...]:
     return (
         Rule(r"//[^\n]*", ("comment",)),
         Rule(r'"(?:\\.|[^"\\\n])*"', ("text",)),
-        Rule(rf"{_one_of(SECTIONS)}\.{NAME}", ("key",)),
+        Rule(rf"(?<!\*){_one_of(SECTIONS)}\.{NAME}", ("key",)),
         Rule(rf"({_one_of(declaring())})({_GAP})(?!{_one_of(reserved)})({NAME})", ("keyword", "gap", "declared")),
         Rule(rf"{word}(?=\*)|(?<=\*){word}", ("name",)),
         Rule(word, ("keyword",)),

@@ -12,6 +12,7 @@ from lark import Token
 from symdsl.catalog.networks import IMAGE, NORMAL, SIGNAL
 from symdsl.diagnostics import Collector, Fix, shortened
 from symdsl.language.blots import QUOTES, TYPESET
+from symdsl.language.keywords import keywords
 from symdsl.language.repairs import BRACES, DEFINING, FRESH_STARTS, ITEMS, STATEMENTS, open_bracket
 from symdsl.language.spans import behind, merged, token_span
 
@@ -28,6 +29,7 @@ _PARENTHESES = "arguments stand in parentheses"
 _SPLIT = re.compile(r"[FS]-[A-Z]{2,}")
 _BRACKETS = {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}
 _DEPTH = _BRACKETS | BRACES
+_PRIOR = ["PRIOR", "LBRACE"]
 
 
 def without_slips(tokens: Sequence[Token], source: str, collector: Collector) -> list[Token]:
@@ -44,13 +46,23 @@ def without_slips(tokens: Sequence[Token], source: str, collector: Collector) ->
         source: its name in spans.
         collector: receives an error for each slip.
     """
-    read = _with_parentheses(list(_without_comments(tokens, source, collector)), source, collector)
+    reserved = list(_without_patterns(tokens))
+    read = _with_parentheses(list(_without_comments(reserved, source, collector)), source, collector)
     braced = list(_with_braces_of_residuals(read, source, collector))
     words = list(_with_words(braced, source, collector))
     placed = list(_without_priors_of_layers(words, source, collector))
     closed = _with_braces(list(_with_marks(placed, source, collector)), source, collector)
     flat = list(_with_settings_of_profiles(closed, source, collector))
     return _with_statements_outside(list(_with_rules_in_priors(flat, source, collector)), source, collector)
+
+
+def _without_patterns(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield the tokens, with words beside a `*` as the reserved words that they are outside of `prior { ... }`."""
+    terminals = {word: terminal for terminal, word in keywords().items()}
+    prior = False
+    for index, token in enumerate(tokens):
+        prior = token.type != "RBRACE" and (prior or [one.type for one in tokens[index : index + 2]] == _PRIOR)
+        yield Token.new_borrow_pos(terminals[token], token, token) if token.type == "WILD" and not prior else token
 
 
 def _without_comments(tokens: Sequence[Token], source: str, collector: Collector) -> Iterator[Token]:
@@ -374,7 +386,7 @@ def _with_rules_in_priors(tokens: Sequence[Token], source: str, collector: Colle
             yield from _with_one_selector(rule, types.index("TILDE"), source, collector)
             index += len(rule)
             continue
-        opens = [one.type for one in tokens[index : index + 2]] == ["PRIOR", "LBRACE"]
+        opens = [one.type for one in tokens[index : index + 2]] == _PRIOR
         if opens and token.column == 1:
             braces = 0  # whatever is not closed, or closed twice, before it
         braces += BRACES.get(token.type, 0)

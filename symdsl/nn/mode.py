@@ -25,7 +25,7 @@ def evaluation_mode(module: nn.Module) -> Iterator[None]:
 def derivatives_on() -> Iterator[None]:
     """Let derivatives be taken for the length of a `with` statement, in the precision of the network.
 
-    That is so within `no_grad`, `inference_mode` and `autocast`, too.
+    Also within `no_grad`, `inference_mode` and `autocast`.
     """
     cpu, gpu = (torch.autocast(kind, enabled=False) for kind in ("cpu", "cuda"))
     with torch.inference_mode(False), torch.enable_grad(), cpu, gpu:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import Group
 
-_LINES = ("#1f6feb", "#c2410c", "#15803d", "#8b3fd1", "#b3261e", "#0e7490", "#8a6d00", "#9d3370", "#5c5c5c", "#2b6cb0")
+_LINES = ("#1f6feb", "#c2410c", "#15803d", "#8b3fd1", "#b3261e", "#0e7490", "#8a6d00", "#9d3370", "#5c5c5c", "#111111")
 _SIDE, _GAP, _CHART, _LEFT = 84, 8, 190, 46
 
 
@@ -86,7 +86,7 @@ def audit_svg(
     parts += [_text(2, 54, f"{high:.3g}", 9, QUIET), _text(2, 48 + _CHART, f"{low:.3g}", 9, QUIET)]
     top = 64 + _CHART
     for column, name in enumerate(elements):
-        parts.append(_text(_LEFT + column * step, top - 2, name, 10))
+        parts.append(_text(_LEFT + column * step + _SIDE / 2, top - 2, name, 10, middle=True))
     for row, image in enumerate(images):
         for column in range(len(elements)):
             data = base64.b64encode(_png(image, maps[row, column])).decode()
@@ -96,8 +96,9 @@ def audit_svg(
     return "\n".join([*parts, "</svg>\n"]).encode()
 
 
-def _text(x: float, y: float, words: str, size: int, ink: str = INK) -> str:
-    return f'<text x="{x}" y="{y}" font-size="{size}" fill="{ink}">{text(words)}</text>'
+def _text(x: float, y: float, words: str, size: int, ink: str = INK, middle: bool = False) -> str:
+    anchor = ' text-anchor="middle"' if middle else ""
+    return f'<text x="{x}" y="{y}" font-size="{size}" fill="{ink}"{anchor}>{text(words)}</text>'
 
 
 def _png(image: NDArray[np.floating[Any]], saliency: NDArray[np.floating[Any]]) -> bytes:

@@ -39,6 +39,9 @@ MOST_POINTS = 2000
 MOST_CELLS = 40
 """Classes up to which a confusion matrix is legible."""
 
+_LONGEST_LABEL = 24
+"""Letters of a class in the labels of an axis; the rest of a longer name is shown where the pointer is."""
+
 
 @attrs.frozen
 class Trace:
@@ -90,18 +93,31 @@ def plain(name: str) -> str:
     return html.escape(name, quote=False)
 
 
-def kind_pair(kind: str) -> Pair:
-    """Return the colours of a kind on light and on dark pages."""
-    return colour(kind), on_dark(colour(kind))
+def kind_pair(kind: str, place: int = 0) -> Pair:
+    """Return the colours, on light and on dark pages, of a layer's candidate of a kind, paler from one to the next."""
+    pale = mixed(colour(kind), "#ffffff", min(0.3 * place, 0.75))
+    return pale, on_dark(pale)
 
 
-def curves(title: str, axis: str, lines: Sequence[tuple[str, Pair, str, Sequence[Any], Sequence[Any]]]) -> Chart:
+def _pairs(layer: Layer) -> list[Pair]:
+    """The colours of a layer's candidates."""
+    kinds = [one.kind for one in layer.candidates]
+    return [kind_pair(kind, kinds[:number].count(kind)) for number, kind in enumerate(kinds)]
+
+
+def curves(
+    title: str,
+    axis: str,
+    lines: Sequence[tuple[str, Pair, str, Sequence[Any], Sequence[Any]]],
+    legend: bool = False,
+) -> Chart:
     """Return a chart of lines over epochs.
 
     Args:
         title: of the chart.
         axis: what the numbers are, with their unit.
         lines: each a name, its colours, its dash, epochs and numbers.
+        legend: whether a single line has a legend, too.
     """
     traces = [
         Trace(
@@ -111,7 +127,7 @@ def curves(title: str, axis: str, lines: Sequence[tuple[str, Pair, str, Sequence
         )
         for name, pair, dash, x, y in lines
     ]
-    layout = _axes("epoch", axis) | {"hovermode": "x unified", "showlegend": len(lines) > 1}
+    layout = _axes("epoch", axis) | {"hovermode": "x unified", "showlegend": legend or len(lines) > 1}
     return Chart(title, traces, layout, height=280 + _LEGEND_LINE * max(len(lines) - 1, 1))
 
 
@@ -143,9 +159,9 @@ def _shares(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
                 "line": {"width": 1},
                 "hovertemplate": "%{y:.1%}",
             },
-            {"fillcolor": kind_pair(one.kind), "line.color": SURFACE, "marker.color": kind_pair(one.kind)},
+            {"fillcolor": pair, "line.color": SURFACE, "marker.color": pair},
         )
-        for one in layer.candidates
+        for one, pair in zip(layer.candidates, _pairs(layer), strict=True)
     ]
     layout = _axes("epoch", "share") | {"hovermode": "x unified", "showlegend": True} | _marks(layer, steps)
     layout["yaxis"] |= {"tickformat": ".0%", "range": [0, 1]}
@@ -153,12 +169,12 @@ def _shares(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
 
 
 def _marks(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    pruned = [
-        (record["epoch"], path.removeprefix(f"{layer.name}."))
+    lead = f"{layer.name}."
+    by_epoch = {
+        record["epoch"]: [path.removeprefix(lead) for path in pruned_in(record) if path.startswith(lead)]
         for record in steps
-        for path in pruned_in(record)
-        if path.startswith(f"{layer.name}.")
-    ]
+    }
+    pruned = [(epoch, ", ".join(names)) for epoch, names in by_epoch.items() if names]
     line = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "line": {"dash": "dot", "width": 1}}
     text = {"yref": "paper", "y": 1, "yanchor": "bottom", "showarrow": False, "font": {"size": 10}}
     return {
@@ -176,19 +192,32 @@ def precisions(run: Run) -> Iterator[Chart]:
 
 def _precisions(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
     named = [
-        (f"{one.name} {tensor.name}", f"{layer.name}.{one.name}.{tensor.name}", kind_pair(one.kind), DASHES[number % 6])
-        for one in layer.candidates
+        (f"{one.name} {tensor.name}", f"{layer.name}.{one.name}.{tensor.name}", pair, DASHES[number % 6])
+        for one, pair in zip(layer.candidates, _pairs(layer), strict=True)
         for number, tensor in enumerate(one.tensors)
     ]
     traces = []
-    for name, key, pair, dash in [*named, ("bias", f"{layer.name}.bias", QUIET, "dot")]:
+    drawn = [*named, ("bias", f"{layer.name}.bias", QUIET, "dot")]
+    for name, key, pair, dash in drawn:
         found = [(record["epoch"], record["precisions"].get(key)) for record in steps]
         x, y = [epoch for epoch, _ in found], [value for _, value in found]
         content = {"type": "scatter", "mode": _mode(x), "name": name, "x": x, "y": y, "line": {"dash": dash}}
         traces.append(Trace(content | {"hovertemplate": "%{y:.3g}"}, {"line.color": pair}))
     layout = _axes("epoch", "precision") | {"hovermode": "x unified", "showlegend": True}
-    layout["yaxis"] |= {"type": "log", "dtick": _decades(steps), "exponentformat": "power"}
+    own = [{"precisions": {key: record["precisions"].get(key) for _, key, *_ in drawn}} for record in steps]
+    layout["yaxis"] |= {"type": "log", "exponentformat": "power"} | _ticks(own)
     return Chart(layer.name, traces, layout, height=280)
+
+
+def _ticks(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Range and ticks of an axis of at least a decade; up to two have ticks at 1, 2 and 5 times powers of ten."""
+    found = [math.log10(value) for record in steps for value in record["precisions"].values() if value]
+    low, high = min(found, default=0.0), max(found, default=0.0)
+    half = max(0.54 * (high - low), 0.5)
+    return {
+        "range": [(low + high) / 2 - half, (low + high) / 2 + half],
+        "dtick": _decades(steps) if half > 1 else "D2",
+    }
 
 
 def _decades(steps: Sequence[Mapping[str, Any]]) -> int:
@@ -222,6 +251,10 @@ def confusion_chart(counts: NDArray[np.int64], names: Sequence[str]) -> Chart:
     layout = _axes("predicted class", "")  # a title of the rows would be drawn over long names
     layout["xaxis"] |= {"type": "category", "constrain": "domain", "showgrid": False}
     layout["yaxis"] |= {"type": "category", "autorange": "reversed", "scaleanchor": "x", "constrain": "domain"}
+    if any(len(name) > _LONGEST_LABEL for name in names):
+        brief = [plain(name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…") for name in names]
+        for axis in ("xaxis", "yaxis"):
+            layout[axis] |= {"tickmode": "array", "tickvals": content["x"], "ticktext": brief}
     return Chart(
         "Confusion matrix",
         [Trace(content, {"colorscale": scales})],

@@ -202,7 +202,7 @@ def _cell(value: float | None, text: Callable[[Any], str], best: float | None) -
 def _training(found: Sequence[Group], names: Mapping[Run, str]) -> Iterator[Chart]:
     """One chart per number, a line per run: a colour for each group and a dash for each seed, or a colour for each."""
     styles = {
-        run: (number, place) if len(found) > 1 else (place, 0)
+        run: (number, place) if len(found) > 1 else (place, place // len(charts.SERIES))
         for number, group in enumerate(found)
         for place, run in enumerate(group.runs)
     }
@@ -215,7 +215,7 @@ def _training(found: Sequence[Group], names: Mapping[Run, str]) -> Iterator[Char
             if x
         ]
         if lines:
-            yield charts.curves("NLL" if key == "nll" else title, axis, lines)
+            yield charts.curves("NLL" if key == "nll" else title, axis, lines, legend=True)
 
 
 def _agreements(finished: Sequence[tuple[str, Run]]) -> Iterator[Table]:

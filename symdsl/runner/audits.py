@@ -71,13 +71,15 @@ def _of_run(path: Path, device: str, tell: Tell) -> tuple[Network, Examples]:
 
 def _picture(net: Network, test: Examples, found: Audit, title: str) -> bytes:
     net.eval()
-    elements = elements_of(found.group, test.x.shape[2], test.x.shape[3])[:_MOST_ELEMENTS]
+    orbit = elements_of(found.group, test.x.shape[2], test.x.shape[3])
+    elements = orbit[:_MOST_ELEMENTS]
+    some = f", the first {len(elements)} of {len(orbit)} elements" if len(elements) < len(orbit) else ""
     x, y = test.x[:_SHOWN].to(net.device), test.y[:_SHOWN].to(net.device)
     maps = [one.undo(saliency(net, one.act(x), y, found.group))[:, 0] for one in elements]
     around = [outputs_of(net, one.act(x[:1]))[0] for one in elements]
     stacked = [[one[row].double().cpu().numpy() for one in maps] for row in range(len(x))]
     return audit_svg(
-        f"{title} under {found.group}: LI {found.logit_invariance:.3g}, SI {found.saliency_similarity:.3g}",
+        f"{title} under {found.group}{some}: LI {found.logit_invariance:.3g}, SI {found.saliency_similarity:.3g}",
         [one.name for one in elements],
         np.stack([one.double().cpu().numpy() for one in around]),
         x.double().mean(1).cpu().numpy(),

@@ -110,15 +110,16 @@ class TensorBoardLogger(Callback):
         import numpy as np
         from PIL import Image
 
-        writer = self._writer or self._open(self._last)
-        for key, value in flat({"test": result["test"]}).items():
-            if value is not None:
-                writer.add_scalar(key, value, result["epochs"])
-        if (self._folder / "architecture.png").exists():  # not where there is no Graphviz
-            with Image.open(self._folder / "architecture.png") as picture:
-                pixels = np.asarray(picture.convert("RGB"))
-            writer.add_image("architecture", pixels, result["epochs"], dataformats="HWC")
-        self._close()
+        with names_the_file(self._folder / EVENTS):
+            writer = self._writer or self._open(self._last)
+            for key, value in flat({"test": result["test"]}).items():
+                if value is not None:
+                    writer.add_scalar(key, value, result["epochs"])
+            if (self._folder / "architecture.png").exists():  # not where there is no Graphviz
+                with Image.open(self._folder / "architecture.png") as picture:
+                    pixels = np.asarray(picture.convert("RGB"))
+                writer.add_image("architecture", pixels, result["epochs"], dataformats="HWC")
+            self._close()
 
     def on_fail(self, error: BaseException) -> None:
         """Close the event file, if it could be opened."""

@@ -116,6 +116,12 @@ def test_what_is_no_data_is_refused(change: dict[str, Tensor], error: type[Excep
             TypeError,
             "images of `train` must be all uint8, which is divided by 255, or all floats",
         ),
+        (
+            [(np.zeros((1, 3, 3), np.uint8), 0), (np.ones((1, 3, 3), np.float32), 1)],
+            TypeError,
+            "images of `train` must be all uint8",
+        ),
+        ([(1.0, 0), (2.0, 1)], ValueError, r"`x_train` \(of shape \[2\]\) must be"),
         ([(images(1, 3, 3), 0), (images(1, 3, 3), 0.5)], TypeError, "targets of `train` must be all labels or all fl"),
     ],
 )

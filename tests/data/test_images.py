@@ -14,6 +14,7 @@ from analysis.specs import found
 from data.files import pixels, write_images
 from symdsl.analysis import images as outlines
 from symdsl.data import load
+from symdsl.data.inputs import input_files
 from symdsl.data.transforms import resized
 from symdsl.diagnostics import RunError, SpecError
 from symdsl.spec import Spec, parse
@@ -222,5 +223,22 @@ def test_links_in_the_folder_of_a_class_are_followed_once(tmp_path: Path) -> Non
     far = write_images(tmp_path / "far", {"2.png": grey(), "deep/3.png": grey()})
     path = folder(tmp_path / "near", grey())
     (path / "train" / "cat" / "more").symlink_to(far)
+    (path / "train" / "cat" / "again").symlink_to(far)
     (far / "deep" / "back").symlink_to(far)
     assert len(load(spec(path)).train) == 4
+    assert [Path(one).parts[-2] for one in outlines.images_below(path / "train" / "cat")] == ["cat", "again", "deep"]
+
+
+def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = folder(tmp_path, grey(), train__cat__deep__2=grey())
+    honest = os.scandir
+
+    def scandir(place: str | Path) -> object:
+        if os.path.basename(place) == "deep":
+            raise PermissionError(13, "Permission denied", str(place))
+        return honest(place)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    with pytest.raises(RunError, match=r"cat/deep: cannot be read: Permission denied"):
+        list(input_files([path / "train"]))
+    assert "cannot read the folder" in said(path)

@@ -305,7 +305,7 @@ def test_a_byte_order_mark_is_no_word() -> None:
 
 @pytest.mark.parametrize("word", sorted({*keywords().values()} - FLAGS))
 def test_a_reserved_word_beside_a_star_is_part_of_a_pattern(word: str) -> None:
-    text = f"prior {{\n  {word}*.CONV ~ fixed\n  a/*{word}.*{word}* ~ fixed\n}}\n"
+    text = f"prior {{\n  {word}*.CONV ~ fixed\n  a/*{word}.*{word}* ~ fixed\n  *{word}.FC ~ fixed\n}}\n"
     collector = Collector()
     program = parse_program(text, "t", collector)
     assert program is not None
@@ -314,5 +314,20 @@ def test_a_reserved_word_beside_a_star_is_part_of_a_pattern(word: str) -> None:
     assert [[part.text for part in rule.selector] for rule in rules] == [
         [f"{word}*", "CONV"],
         [f"a/*{word}", f"*{word}*"],
+        [f"*{word}", "FC"],
     ]
     assert errors(f"prior {{ {word} * .CONV ~ fixed }}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("let* a = 3", "expected a name, found `*`"),
+        ("network n {\n  layer* h: FC -> 3\n}", "expected `:` and the kinds the layer may take, found `*`"),
+        ("network n {\n  flatten*\n}", "expected the end of the line, found `*`"),
+        ("let a = 2*stride", "expected a value, found `stride`"),
+        ("prior { layer*.FC ~ normal(1) }\nlet* a = 3", "expected a name, found `*`"),
+    ],
+)
+def test_outside_of_a_prior_it_is_a_reserved_word(text: str, message: str) -> None:
+    assert [found for _, found in errors(text)] == [message]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
 import sys
@@ -21,7 +22,7 @@ from processes import output_of
 from symdsl.diagnostics import RunError
 from symdsl.predictive.posterior import Predicted
 from symdsl.report import report_html
-from symdsl.report.charts import SERIES, _decades, confusion_chart, curves, time_chart
+from symdsl.report.charts import SERIES, _decades, _ticks, confusion_chart, curves, kind_pair, time_chart
 from symdsl.report.comparison import comparison, groups, run_names
 from symdsl.report.page import Page, Section
 from symdsl.report.reading import Run, read_runs
@@ -88,6 +89,9 @@ def test_a_pruned_candidate_is_marked_where_it_was(searched: Path) -> None:
     records = [{**record, "pruned": ["l1.F-FC"]} if record["epoch"] == 2 else record for record in run.records]
     first, second = section(single(attrs.evolve(run, records=records)), "Which candidate each layer wants").charts
     assert [mark["text"] for mark in first.layout["annotations"]] == ["F-FC pruned"]
+    both = [{**record, "pruned": ["l1.F-FC", "l1.CONV"]} if record["epoch"] == 2 else record for record in run.records]
+    third, _ = section(single(attrs.evolve(run, records=both)), "Which candidate each layer wants").charts
+    assert [mark["text"] for mark in third.layout["annotations"]] == ["F-FC, CONV pruned"]
     assert first.layout["shapes"][0]["x0"] == 2
     assert second.layout["annotations"] == []
 
@@ -276,6 +280,15 @@ def test_names_are_shown_letter_by_letter_in_charts() -> None:
     assert [trace.content["y"] for trace in time_chart([(name, {"training": 1.0}) for name in names]).traces] == [shown]
 
 
+def test_long_names_of_classes_are_shortened_on_axes() -> None:
+    names = ["a class with a name of more than two dozen letters", "b"]
+    chart = confusion_chart(np.eye(2, dtype=np.int64), names)
+    assert chart.traces[0].content["x"] == names
+    for axis in ("xaxis", "yaxis"):
+        assert chart.layout[axis]["tickvals"] == names
+        assert chart.layout[axis]["ticktext"] == ["a class with a name of …", "b"]
+
+
 def test_runs_of_one_spec_are_told_apart_by_what_differs(searched: Path, again: Path) -> None:
     first, second = one(searched), one(again)
     longer = attrs.evolve(second, spec=second.spec.replace("epochs = 4", "epochs = 9"))
@@ -385,6 +398,21 @@ def test_the_page_and_the_result_agree_on_bins_at_their_edges() -> None:
 @pytest.mark.parametrize(("largest", "ticks"), [(1e2, 1), (1e6, 1), (1e12, 2), (1e13, 3)])
 def test_an_axis_of_precisions_has_about_six_ticks(largest: float, ticks: int) -> None:
     assert _decades([{"precisions": {"a": 1.0, "b": largest}}]) == ticks
+
+
+@pytest.mark.parametrize("values", [(1.37, 4.61), (1.0, 1.24), (0.9, 50.0), (1.0, 1e9)])
+def test_an_axis_of_precisions_has_labels(values: tuple[float, float]) -> None:
+    found = _ticks([{"precisions": {"a": values[0], "b": values[1], "pruned": None}}])
+    (low, high), step = found["range"], found["dtick"]
+    assert low < math.log10(values[0]) < math.log10(values[1]) < high
+    powers = np.arange(-20, 20, 1 if step == "D2" else step, dtype=float)
+    ticks = [power + math.log10(digit) for power in powers for digit in ((1, 2, 5) if step == "D2" else (1,))]
+    assert 2 <= sum(low <= tick <= high for tick in ticks) <= 8
+
+
+def test_candidates_of_one_kind_differ_in_colour() -> None:
+    assert len({pair for place in range(3) for pair in [kind_pair("CONV", place)]}) == 3
+    assert kind_pair("CONV") == kind_pair("CONV", 0)
 
 
 def test_reliability_is_that_of_its_definition() -> None:
