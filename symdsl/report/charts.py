@@ -99,10 +99,12 @@ def kind_pair(kind: str, place: int = 0) -> Pair:
     return pale, on_dark(pale)
 
 
-def _pairs(layer: Layer) -> list[Pair]:
-    """The colours of a layer's candidates."""
+def candidate_pairs(layer: Layer) -> dict[str, Pair]:
+    """Return the colours of a layer's candidates, by name."""
     kinds = [one.kind for one in layer.candidates]
-    return [kind_pair(kind, kinds[:number].count(kind)) for number, kind in enumerate(kinds)]
+    return {
+        one.name: kind_pair(one.kind, kinds[:number].count(one.kind)) for number, one in enumerate(layer.candidates)
+    }
 
 
 def curves(
@@ -146,7 +148,7 @@ def shares(run: Run) -> Iterator[Chart]:
 
 
 def _shares(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
-    epochs = [record["epoch"] for record in steps]
+    epochs, pairs = [record["epoch"] for record in steps], candidate_pairs(layer)
     traces = [
         Trace(
             {
@@ -159,9 +161,9 @@ def _shares(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
                 "line": {"width": 1},
                 "hovertemplate": "%{y:.1%}",
             },
-            {"fillcolor": pair, "line.color": SURFACE, "marker.color": pair},
+            {"fillcolor": pairs[one.name], "line.color": SURFACE, "marker.color": pairs[one.name]},
         )
-        for one, pair in zip(layer.candidates, _pairs(layer), strict=True)
+        for one in layer.candidates
     ]
     layout = _axes("epoch", "share") | {"hovermode": "x unified", "showlegend": True} | _marks(layer, steps)
     layout["yaxis"] |= {"tickformat": ".0%", "range": [0, 1]}
@@ -191,9 +193,10 @@ def precisions(run: Run) -> Iterator[Chart]:
 
 
 def _precisions(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
+    pairs = candidate_pairs(layer)
     named = [
-        (f"{one.name} {tensor.name}", f"{layer.name}.{one.name}.{tensor.name}", pair, DASHES[number % 6])
-        for one, pair in zip(layer.candidates, _pairs(layer), strict=True)
+        (f"{one.name} {tensor.name}", f"{layer.name}.{one.name}.{tensor.name}", pairs[one.name], DASHES[number % 6])
+        for one in layer.candidates
         for number, tensor in enumerate(one.tensors)
     ]
     traces = []
@@ -214,10 +217,8 @@ def _ticks(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     found = [math.log10(value) for record in steps for value in record["precisions"].values() if value]
     low, high = min(found, default=0.0), max(found, default=0.0)
     half = max(0.54 * (high - low), 0.5)
-    return {
-        "range": [(low + high) / 2 - half, (low + high) / 2 + half],
-        "dtick": _decades(steps) if half > 1 else "D2",
-    }
+    ticks = {"dtick": _decades(steps)} if half > 1 else {"dtick": "D2", "tickformat": "~g"}
+    return {"range": [(low + high) / 2 - half, (low + high) / 2 + half], **ticks}
 
 
 def _decades(steps: Sequence[Mapping[str, Any]]) -> int:

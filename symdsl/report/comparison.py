@@ -235,7 +235,7 @@ def _agreement(runs: Sequence[tuple[str, Run]]) -> Table:
     rows: list[list[Cell]] = []
     swatches = []
     for number, layer in enumerate(runs[0][1].layers):
-        pairs = {one.name: charts.kind_pair(one.kind) for one in layer.candidates}
+        pairs = charts.candidate_pairs(layer)
         found = [run.result["layers"][number] for _, run in runs if run.result]
         often = Counter(one["chosen"] for one in found).most_common(1)[0][1]
         cells = ((_chosen(one), False) for one in found)

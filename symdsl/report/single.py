@@ -92,14 +92,14 @@ def _training(run: Run) -> Iterator[Chart]:
 def _layer_tables(run: Run) -> list[Table]:
     if run.result is None:
         return []
-    kinds = {(layer.name, one.name): one.kind for layer in run.layers for one in layer.candidates}
+    pairs = {layer.name: charts.candidate_pairs(layer) for layer in run.layers}
     rows, swatches = [], []
     for section in result_sections(run.result):
         for number, cells in enumerate(section):
             layer, candidate, *others = cells
             chosen = others[-1] == "chosen"
             rows.append([("" if number else layer, False), (candidate, chosen), *((cell, False) for cell in others)])
-            swatches.append({1: charts.kind_pair(kinds[layer, candidate])})
+            swatches.append({1: pairs[layer][candidate]})
     return [Table(RESULT_COLUMNS, rows, swatches)]
 
 
