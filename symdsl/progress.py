@@ -26,7 +26,7 @@ PAUSE = 5.0
 
 _COLUMNS = (("loss", "loss"), ("accuracy", "accuracy"), ("r2", "R²"), (_EVIDENCE, "-log evidence/example"))
 _ON_BAR = (_COLUMNS[0], _COLUMNS[-1], *_COLUMNS[1:-1])
-"""The columns with those first that are maximised, as a narrow terminal cuts the others."""
+"""The same columns, what a search optimises first: a narrow terminal cuts the rest."""
 
 
 class Callback:
