@@ -47,8 +47,8 @@ def single(run: Run) -> Page:
         Section("Training", "By epoch, on the training data.", list(_training(run))),
         Section(
             "Which candidate each layer wants",
-            "Relative effective number of parameters of every candidate, by evidence step. Steps take fewer examples "
-            "than the result, which the table of layers has.",
+            "Relative effective number of parameters of every candidate, by evidence step. Steps may take fewer "
+            "examples than the result, which the table of layers has.",
             list(charts.shares(run)),
         ),
         Section(
