@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from xml.etree import ElementTree
 
 import attrs
 import numpy as np
@@ -19,6 +20,7 @@ from symdsl.auditing import _hidden, elements_of, invariance_penalty, saliency
 from symdsl.cli import main
 from symdsl.data import Examples
 from symdsl.diagnostics import RunError
+from symdsl.render.audit import audit_svg
 from symdsl.spec import parse
 
 GROUPS = ["p4", "p4m", "translations", "rotations(2)", "rotations(4)"]
@@ -271,6 +273,15 @@ def test_the_command_audits_runs_and_specs(tmp_path) -> None:  # type: ignore[no
     assert fresh.exit_code == 0, fresh.output
     assert "saliency maps turned back" in fresh.stdout
     assert "h   " in fresh.stdout
+
+
+def test_the_picture_names_the_ten_largest_outputs() -> None:
+    logits, pixels = np.arange(24.0).reshape(2, 12), np.ones((1, 2, 2))
+    names = ["a", "b", "d < e", *"fghijklm", "a name of rather many letters"]
+    picture = audit_svg("t", ["0°", "90°"], names, logits, pixels, np.ones((1, 2, 2, 2))).decode()
+    words = [one.text for one in ElementTree.fromstring(picture).iter("{http://www.w3.org/2000/svg}text")]
+    assert not {"a", "b"} & set(words)
+    assert {"d < e", *"fghijklm", "a name of rather many…"} <= set(words)
 
 
 def test_the_figures_are_printed_before_a_picture_that_cannot_be_written(tmp_path) -> None:  # type: ignore[no-untyped-def]

@@ -146,6 +146,14 @@ def test_runs_by_way_of_links_are_listed_once(tmp_path: Path) -> None:
     assert [one.folder for one in listed(here)] == [here / "a"]
 
 
+def test_a_run_with_a_number_for_its_beginning_stops_no_list(tmp_path: Path) -> None:
+    for name in ("good", "odd"):
+        finished(tmp_path / name, 1, TEST)
+    info = json.loads((tmp_path / "odd" / "run.json").read_text())
+    (tmp_path / "odd" / "run.json").write_text(json.dumps(info | {"started": 5}))
+    assert {one.folder.name: one.started for one in listed(tmp_path)}["odd"] == 5  # type: ignore[comparison-overlap]
+
+
 def test_a_run_whose_files_were_changed_stops_no_list(tmp_path: Path) -> None:
     finished(tmp_path / "good", 1, TEST)
     finished(tmp_path / "odd", 1, TEST)

@@ -76,6 +76,10 @@ class Preprocessing:
         classes, extent = record["classes"], record.get("extent")
         return cls(images, targets, None if classes is None else tuple(classes), extent and (extent[0], extent[1]))
 
+    def names(self, outputs: int) -> tuple[str, ...]:
+        """Return the names of so many outputs, or their numbers where they have none."""
+        return self.classes or tuple(map(str, range(outputs)))
+
     def restored_targets(self, values: Tensor) -> Tensor:
         """Return targets, or predictions of them, in the units of the data, whether they were standardized or not."""
         return values if self.targets is None else self.targets.restored(values)

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symdsl.render.cells import new_table, number_text, percent_text
+from symdsl.render.cells import new_table, number_text, percent_text, shortened
 from symdsl.render.colours import INK, PAPER, QUIET
 from symdsl.render.markup import text
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
 _LINES = ("#1f6feb", "#c2410c", "#15803d", "#8b3fd1", "#b3261e", "#0e7490", "#8a6d00", "#9d3370", "#5c5c5c", "#111111")
-_SIDE, _GAP, _CHART, _LEFT = 84, 8, 190, 46
+_SIDE, _GAP, _CHART, _LEFT, _LEGEND, _LETTERS = 84, 8, 190, 46, 150, 22
 
 
 def audit_table(content: Mapping[str, Any]) -> Group:
@@ -52,21 +52,26 @@ def _measures(content: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
 def audit_svg(
     title: str,
     elements: Sequence[str],
+    outputs: Sequence[str],
     logits: NDArray[np.floating[Any]],
     images: NDArray[np.floating[Any]],
     maps: NDArray[np.floating[Any]],
 ) -> bytes:
-    """Draw logits of the first example around the orbit, and saliency maps of some examples, turned back.
+    """Draw outputs of the first example around the orbit, and saliency maps of some examples, turned back.
+
+    The outputs that are largest at the first element have colours and names, others are thin and grey.
 
     Args:
         title: what is audited.
         elements: names of the elements shown.
-        logits: `[element, class]`, of the first example.
+        outputs: names of the network's outputs: classes or targets.
+        logits: `[element, output]`, of the first example.
         images: `[example, row, column]`.
         maps: `[example, element, row, column]`.
     """
     step = _SIDE + _GAP
-    width = _LEFT + len(elements) * step
+    right = _LEFT + len(elements) * step
+    width = right + _LEGEND
     height = 64 + _CHART + len(images) * step + 20
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="Helvetica">',
@@ -75,14 +80,19 @@ def audit_svg(
         _text(_LEFT, 36, "logits of one example around the orbit; below, saliency maps turned back", 10, QUIET),
     ]
     low, high = float(logits.min()), float(logits.max())
-    for number in range(logits.shape[1]):
+    largest = logits[0].argsort(kind="stable")[::-1]
+    for rank, number in reversed(list(enumerate(largest.tolist()))):
         points = " ".join(
             f"{_LEFT + column * step + _SIDE / 2:.1f},"
             f"{48 + _CHART * (1 - (float(value) - low) / max(high - low, 1e-9)):.1f}"
             for column, value in enumerate(logits[:, number])
         )
-        line = _LINES[number % len(_LINES)]
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{line}" stroke-width="1.5"/>')
+        line, stroke = (_LINES[rank], 1.5) if rank < len(_LINES) else (QUIET, 0.5)
+        parts.append(f'<polyline points="{points}" fill="none" stroke="{line}" stroke-width="{stroke}"/>')
+        if rank < len(_LINES):
+            middle = 56 + 16 * rank
+            parts.append(f'<path d="M {right} {middle} h 14" stroke="{line}" stroke-width="2"/>')
+            parts.append(_text(right + 20, middle + 3, shortened(outputs[number], _LETTERS), 10))
     parts += [_text(2, 54, f"{high:.3g}", 9, QUIET), _text(2, 48 + _CHART, f"{low:.3g}", 9, QUIET)]
     top = 64 + _CHART
     for column, name in enumerate(elements):

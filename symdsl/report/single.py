@@ -57,7 +57,7 @@ def single(run: Run) -> Page:
             list(charts.precisions(run)),
         ),
         Section("Layers", tables=_layer_tables(run)),
-        *(_CONTENTS[run.predictions.task](run.predictions) if run.predictions else ()),
+        *(_CONTENTS[run.predictions.task](run.predictions, run.data.classes) if run.predictions else ()),
         Section("Time", charts=[charts.time_chart([("this run", run.result["wall_s"])])] if run.result else []),
     ]
     return Page(run.name, _facts(run), tiles, [one for one in sections if one.filled])
@@ -112,11 +112,11 @@ def _base64(content: bytes) -> str:
     return base64.b64encode(content).decode()
 
 
-def _of_classes(found: Predictions) -> list[Section]:
+def _of_classes(found: Predictions, outputs: int) -> list[Section]:
     import numpy as np
 
     assert found.confidence is not None, "classes are predicted with confidence"
-    classes = max(len(found.names), 1 + int(max(found.target.max(initial=0), found.predicted.max(initial=0))))
+    classes = max(outputs, 1 + int(max(found.target.max(initial=0), found.predicted.max(initial=0))))
     names = found.names or tuple(map(str, range(classes)))
     counts = confusion(found.target.astype(np.int64), found.predicted.astype(np.int64), classes)
     matrix = [charts.confusion_chart(counts, names)] if classes <= charts.MOST_CELLS else []
@@ -139,7 +139,7 @@ def _of_classes(found: Predictions) -> list[Section]:
     ]
 
 
-def _of_targets(found: Predictions) -> list[Section]:
+def _of_targets(found: Predictions, outputs: int) -> list[Section]:
     def numbers(values: NDArray[Any]) -> str:
         return ", ".join(map(number_text, values.tolist()))
 
@@ -148,7 +148,7 @@ def _of_targets(found: Predictions) -> list[Section]:
         for one in found.worst.tolist()
     ]
     kept = found.target.shape[1]
-    said = f"On the test data{f', of the first {kept} targets' if kept == MOST_TARGETS else ''}."
+    said = f"On the test data{f', of the first {kept} targets' if kept == MOST_TARGETS != outputs else ''}."
     return [
         Section("Predictions", said, [charts.targets_chart(found.target, found.predicted)]),
         Section("The largest errors", said, pictures=_pictures(found, captions)),

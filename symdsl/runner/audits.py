@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
@@ -49,27 +50,27 @@ def audit_spec_or_run(path: Path, group: str, device: str = "auto", tell: Tell =
         SpecError: the spec is wrong.
         RunError: the run is not finished, its data cannot be used, or the group does not fit the images.
     """
-    net, test = _of_spec(path, device) if path.suffix == ".sym" else _of_run(path, device, tell)
+    net, test, outputs = _of_spec(path, device) if path.suffix == ".sym" else _of_run(path, device, tell)
     try:
         found = audit(net, test, group)
     except ValueError as error:
         raise RunError(f"{path}: cannot be audited: {error}") from None
-    return Audited(found, _picture(net, test, found, path.stem))
+    return Audited(found, _picture(net, test, outputs, found, path.stem))
 
 
-def _of_spec(path: Path, device: str) -> tuple[Network, Examples]:
+def _of_spec(path: Path, device: str) -> tuple[Network, Examples, Sequence[str]]:
     spec = load(path)
     net, dataset = lowering.compile(spec).to(resolve_device(device)), data_room.load(spec)
     settle(net, dataset.train.x, spec.facts.search.seed)
-    return net, dataset.test
+    return net, dataset.test, dataset.preprocessing.names(spec.facts.data.classes)
 
 
-def _of_run(path: Path, device: str, tell: Tell) -> tuple[Network, Examples]:
+def _of_run(path: Path, device: str, tell: Tell) -> tuple[Network, Examples, Sequence[str]]:
     run = load_run(path, device)
-    return run.network, examples_for(run, tell=tell)
+    return run.network, examples_for(run, tell=tell), run.classes
 
 
-def _picture(net: Network, test: Examples, found: Audit, title: str) -> bytes:
+def _picture(net: Network, test: Examples, outputs: Sequence[str], found: Audit, title: str) -> bytes:
     net.eval()
     orbit = elements_of(found.group, test.x.shape[2], test.x.shape[3])
     elements = orbit[:_MOST_ELEMENTS]
@@ -81,6 +82,7 @@ def _picture(net: Network, test: Examples, found: Audit, title: str) -> bytes:
     return audit_svg(
         f"{title} under {found.group}{some}: LI {found.logit_invariance:.3g}, SI {found.saliency_similarity:.3g}",
         [one.name for one in elements],
+        outputs,
         np.stack([one.double().cpu().numpy() for one in around]),
         x.double().mean(1).cpu().numpy(),
         np.array(stacked),

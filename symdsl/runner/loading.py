@@ -81,7 +81,7 @@ class Run:
     @property
     def classes(self) -> tuple[str, ...]:
         """The names of the classes or targets, in the order of the outputs, or their numbers without names."""
-        return self.model.preprocessing.classes or tuple(map(str, range(self.model.data.classes)))
+        return self.model.preprocessing.names(self.model.data.classes)
 
     def predict(self, x: Tensor | NDArray[Any], calibrated: bool = True) -> Predicted:
         """Return what the run predicts for some inputs.

@@ -70,7 +70,7 @@ def listed(root: Path) -> list[Listed]:
         if not root.is_dir():
             raise RunError(f"{root}: {'not a folder' if root.exists() else 'no such folder'}")
         found = [_listed(folder) for folder in sorted(_folders(root))]
-    return sorted(found, key=lambda one: one.started or "", reverse=True)
+    return sorted(found, key=lambda one: str(one.started or ""), reverse=True)
 
 
 def _folders(root: Path) -> Iterator[Path]:

@@ -201,6 +201,13 @@ def test_a_page_says_that_only_the_first_targets_are_kept(searched: Path, target
     assert [section(page, title).words for title in ("Predictions", "The largest errors")] == [told, told]
 
 
+def test_a_page_of_exactly_as_many_targets_as_are_kept_has_them_all(searched: Path) -> None:
+    run, target = one(searched), np.zeros((2, 8), np.float32)
+    found = Predictions("regression", (), target, target, None, np.array([0]), np.zeros((1, 2, 2, 1), np.uint8))
+    page = single(attrs.evolve(run, predictions=found, data=attrs.evolve(run.data, classes=8)))
+    assert section(page, "Predictions").words == "On the test data."
+
+
 # ---------------------------------------------------------------- several runs
 
 
