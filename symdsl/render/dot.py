@@ -204,7 +204,7 @@ def _header(layer: Layer, shown: tuple[Row, ...]) -> str:
     strided = [f"stride {layer.stride}"] if layer.stride > 1 else []
     right = font(text(", ".join([channels, *strided, *layer.activations])), point_size=9, color=ink)
     line = table(row(cell(left), cell(right, align="right")), cellpadding=1)
-    return row(cell(line, colspan=3, bgcolor=ground, align="center", width=WIDTH))
+    return row(cell(line, colspan=3 if shown[0].share is not None else 4, bgcolor=ground, align="center", width=WIDTH))
 
 
 def _candidate(shown: Row) -> str:
@@ -213,16 +213,16 @@ def _candidate(shown: Row) -> str:
     number = f"{shown.parameters:,}" if shown.share is None else f"{100 * shown.share:.0f} %"
     return row(
         cell(font(text(shown.name), point_size=10, color=ink, face=face), width=NAME_WIDTH),
-        cell(_middle(shown), width=BAR_WIDTH),
+        *_middle(shown),
         cell(font(text(number), point_size=10, color=ink), width=NUMBER_WIDTH, align="right"),
     )
 
 
-def _middle(shown: Row) -> str:
+def _middle(shown: Row) -> tuple[str, ...]:
     if shown.share is not None:
-        return _bar(shown.share, BAR_WIDTH, colour(shown.kind))
-    keeps = font(text("\u2002keeps " + (", ".join(shown.preserves) or "nothing")), point_size=9, color=QUIET)
-    return table(row(_swatch(shown.kind), cell(keeps, width=BAR_WIDTH - SWATCH_WIDTH)))
+        return (cell(_bar(shown.share, BAR_WIDTH, colour(shown.kind)), width=BAR_WIDTH),)
+    keeps = font(text("keeps " + (", ".join(shown.preserves) or "nothing")), point_size=9, color=QUIET)
+    return _swatch(shown.kind), cell(keeps, width=BAR_WIDTH - SWATCH_WIDTH)
 
 
 def _bar(share: float, width: int, ground: str) -> str:

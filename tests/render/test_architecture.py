@@ -114,6 +114,13 @@ def test_header_has_the_colour_of_the_chosen_type():
     assert headers == [colour("CONV"), colour("F-FC")]
 
 
+def test_swatches_of_a_network_that_is_only_compiled_have_a_column_of_their_own():
+    graph = build(Chain(1, 8, 8).layer("l1", "F-FC CONV", 4).flatten().facts())
+    drawn = dot(graph)
+    assert len(re.findall(r"</table></td><td [^>]*><font [^>]*>keeps ", drawn)) == 2
+    assert re.findall(r'colspan="(\d)"', drawn) == ["4"]
+
+
 def test_bars_are_as_long_as_shares():
     graph = build(Chain(1, 8, 8).layer("l1", "F-FC CONV", 4).flatten().facts())
     drawn = dot(graph, result(graph, {"l1": [0.2, 0.8]}))
