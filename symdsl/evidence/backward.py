@@ -48,8 +48,6 @@ class GGN(ABC):
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
         """Return `log det(I + H / (noise delta))` and its slopes; decompositions are made at the first call and kept.
 
-        Of an `ExtrapolatedSketch` that is saturated, effective numbers are larger than the slopes.
-
         Raises:
             NumericalError: H is not finite or cannot be decomposed, with the tensor's name.
         """
@@ -69,7 +67,8 @@ class Accumulator(Protocol):
     def add_gradients(self, uses: Mapping[str, BatchUse], gradients: Mapping[str, Tensor], first: int) -> None:
         """Add the gradients in every tensor's output, for one column of a square root of Lambda, to the estimate.
 
-        `first` is the number of the first of these per-example gradients, among those of all columns and ranks.
+        `first` is the number of the first of these per-example gradients among all of the pass, of all columns and
+        ranks: it chooses their rows in a sketch.
         """
         ...
 
@@ -145,8 +144,8 @@ def estimate(
     """
     if not len(x):
         raise ValueError("no examples to estimate the curvature from")
-    parameters = net.tensors()
-    if not any(parameter.requires_grad for parameter in parameters.values()):
+    learned = [key for key, parameter in net.tensors().items() if parameter.requires_grad]
+    if not learned:
         raise ValueError("all parameters are frozen: none has `requires_grad`, so there is no curvature to estimate")
     loss, width, added = torch.zeros((), dtype=torch.float64, device=net.device), 0, 0
     accumulator: Accumulator | None = None
@@ -159,9 +158,10 @@ def estimate(
             recorded: dict[str, Use] = {}
             own = ranks.share(len(inputs))
             outputs = net(inputs[own].to(net.device).clone(), recorded)
-            _check_complete(net, recorded)
-            recorded = {key: use for key, use in recorded.items() if parameters[key].requires_grad}
-            uses = {key: BatchUse.of(use) for key, use in recorded.items()}
+            if lost := [key for key in learned if key not in recorded]:
+                reason = "was not recorded in the forward pass, so its curvature is unknown"
+                raise TypeError(f"the use of `{lost[0]}` {reason}")
+            uses = {key: BatchUse.of(use) for key, use in recorded.items() if key in learned}
             loss += likelihood.loss(outputs.detach(), targets[own].to(net.device)).double()
             width = outputs.shape[1]
             everywhere = ranks.gathered_examples(outputs.detach(), ranks.shares(len(inputs)))
@@ -193,9 +193,3 @@ def _batches(examples: int, batch: int) -> list[int]:
         raise RunError(f"{examples} examples cannot be shared out among {ranks.count()} ranks: start fewer")
     *whole, last = [min(batch, examples - begin) for begin in range(0, examples, batch)]
     return [*whole[:-1], whole[-1] + last] if whole and last < ranks.count() else [*whole, last]
-
-
-def _check_complete(net: Network, uses: Mapping[str, Use]) -> None:
-    for key, parameter in net.tensors().items():
-        if parameter.requires_grad and key not in uses:
-            raise TypeError(f"the use of `{key}` was not recorded in the forward pass, so its curvature is unknown")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import torch
 from torch import Tensor
@@ -36,23 +36,24 @@ def symmetric_eigenvalues(matrices: Tensor, name: str) -> Tensor:
     symmetric = (matrices + matrices.mT) / 2
     for attempt in _attempts(symmetric):
         try:
-            values = attempt()
+            values: Tensor = torch.linalg.eigvalsh(attempt)
         except torch.linalg.LinAlgError:
             continue
         if bool(torch.isfinite(values).all()):
-            return values.double().clamp(min=0).flatten()
+            return values.to(matrices.device, torch.float64).clamp(min=0).flatten()
     smallest = float(symmetric.diagonal(dim1=-2, dim2=-1).min())
     raise NumericalError(
         f"the eigenvalues of the curvature of {name} did not converge (smallest diagonal {smallest:g})"
     )
 
 
-def _attempts(matrices: Tensor) -> Iterator[Callable[[], Tensor]]:
+def _attempts(matrices: Tensor) -> Iterator[Tensor]:
+    """Yield what the routine is tried on, each time more carefully: wider, with a ridge, and on the CPU."""
     if matrices.shape[-1] > CHEAP_SIDE:
-        yield lambda: torch.linalg.eigvalsh(matrices)
+        yield matrices
     wide = matrices.double()
-    yield lambda: torch.linalg.eigvalsh(wide)
+    yield wide
     size = wide.diagonal(dim1=-2, dim2=-1).mean(-1)[:, None, None]
     jittered = wide + _JITTER * size * torch.eye(wide.shape[-1], dtype=wide.dtype, device=wide.device)
-    yield lambda: torch.linalg.eigvalsh(jittered)
-    yield lambda: torch.linalg.eigvalsh(jittered.cpu()).to(matrices.device)
+    yield jittered
+    yield jittered.cpu()

@@ -42,7 +42,10 @@ class ExtrapolatedSketch(GGN):
         return self.sketch.sizes
 
     def at(self, precisions: Mapping[str, float], noise: float = 1.0) -> LogDet:
-        """Return the sketch's `log det(I + H / (noise delta))`, and the effective numbers, extrapolated."""
+        """Return the sketch's `log det(I + H / (noise delta))`, and the effective numbers, extrapolated.
+
+        Of a sketch that is saturated, these are larger than the slopes.
+        """
         found = self.sketch.at(precisions, noise)
         if self.sketch.counts_well(found):
             return found

@@ -21,10 +21,10 @@ from symdsl.evidence.kfac import gram
 from symdsl.evidence.weight_use import BatchUse, per_example_gradients
 
 GRADIENTS = 1024
-"""Per-example gradients of which a sketch is left; no more of them are kept as they are."""
+"""Rows of a sketch: of more per-example gradients each is added to one row, with a random sign."""
 
 WIDTH = 512
-"""Numbers that are left of a gradient in each tensor; tensors of no more parameters are kept whole."""
+"""Columns of a sketch in each tensor; tensors of no more parameters are kept whole."""
 
 LARGEST_FORMED = 1 << 17
 """Parameters of a tensor beyond which the gradients of single examples are sketched without being formed."""

@@ -34,7 +34,7 @@ def mackay_step(
         learned: keys of the tensors whose precision may move.
         share: of the way that a log precision goes, in [0, 1].
         least: the smallest precision that a tensor may have afterwards, by key, where it is bounded.
-        most: effective parameters that all tensors together may have; where there are more, each counts for less.
+        most: effective parameters that all tensors together may have; if there are more, all numbers are scaled down.
     """
     effective = laplace.effective_parameters()
     total = laplace.log_det.total

@@ -16,6 +16,7 @@ gradients in what it writes, into the format.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -42,7 +43,8 @@ class WeightUse:
         inputs: `(path, read) -> [n, block, R, in]`, of what the path recorded as read.
         gradients: `(path, read, gradients) -> [n, block, R, out]`, of the gradients in what it recorded as written.
         input_moment: `(path, read) -> [block, in, in]`: `sum_{n, r} a a^T`, where that is cheaper than from `inputs`.
-        summed: whether the gradients of an example are those of a single use, whatever its copies.
+        summed: whether an example has a single use: the gradients of its copies in an `average` are added up, and the
+            input of one stands for all.
     """
 
     inputs: Callable[[Any, Tensor], Tensor]
@@ -140,7 +142,7 @@ class BatchUse:
 
 
 def in_parts(numbers: int, *maps: Tensor, rows: int = 1) -> Iterator[tuple[Tensor, ...]]:
-    """Return parts of the maps of all examples, of as many as there is room for where one has so many numbers.
+    """Split maps into parts of as many examples as `_NUMBERS` have room for.
 
     Args:
         numbers: that are held for an example.
@@ -176,13 +178,13 @@ def output_gradients(outputs: Tensor, column: Tensor, uses: Mapping[str, BatchUs
     Raises:
         ValueError: no path leads from a tensor to the outputs.
     """
-    written = {id(one.use.output): one.use.output for one in uses.values()}
-    found = torch.autograd.grad(outputs, list(written.values()), column, retain_graph=True, allow_unused=True)
-    by_output = dict(zip(written, found, strict=True))
-    lost = [key for key, one in uses.items() if by_output[id(one.use.output)] is None]
+    written = [one.use.output for one in uses.values()]
+    found = torch.autograd.grad(outputs, written, column, retain_graph=True, allow_unused=True)
+    gradients = dict(zip(uses, found, strict=True))
+    lost = [key for key, one in gradients.items() if one is None]
     if lost:
         raise ValueError(f"`{lost[0]}` has no influence on the outputs: a layer after it has no path left")
-    return {key: by_output[id(one.use.output)] for key, one in uses.items()}
+    return gradients
 
 
 def weight_use_of(owner: nn.Module, tensor: str) -> WeightUse:
@@ -242,11 +244,12 @@ def _check_learned(path: Path, learned: Mapping[str, Tensor], x: Tensor) -> None
         raise ValueError("the forward pass gives other outputs where it records")
     column = torch.randn_like(y)
     each = torch.eye(len(x)).to(y)[..., None, None, None] * column
+    gradient = partial(torch.autograd.grad, y, retain_graph=True, materialize_grads=True)
     for tensor, parameter in learned.items():
         if tensor not in reads:
             raise ValueError(f"the forward pass does not record the use of `{tensor}`")
         inputs, output = reads[tensor]
-        given = column if output is None else _gradient(y, output, column)
+        (given,) = (column,) if output is None else gradient(output, column)
         use = BatchUse(Use(path, tensor, inputs, y, 1.0), weight_use_of(path, tensor))
         with torch.no_grad():
             pairs = [*use.pairs(given)]
@@ -255,7 +258,7 @@ def _check_learned(path: Path, learned: Mapping[str, Tensor], x: Tensor) -> None
             shapes = f"inputs {list(a.shape)}, gradients {list(g.shape)}"
             raise ValueError(f"`{tensor}` has {shapes}, expected [n, block, R, in] and [n, block, R, out]")
         found = torch.cat([per_example_gradients(g, a) for g, a in pairs])
-        expected = torch.stack([_gradient(y, parameter, one).flatten() for one in each])
+        expected = torch.stack([gradient(parameter, one)[0].flatten() for one in each])
         round_off = _ROUND_OFF * sum(float((g.norm() * a.norm()) ** 2) for g, a in pairs)
         if found.shape != expected.shape or not _alike(found @ found.T, expected @ expected.T, round_off):
             raise ValueError(f"the gradients in `{tensor}` that follow from its use are not those of autograd")
@@ -263,12 +266,6 @@ def _check_learned(path: Path, learned: Mapping[str, Tensor], x: Tensor) -> None
             moment, a = use.input_moment(), torch.cat([a for _, a in pairs])
             if moment is not None and not _alike(moment, torch.einsum("nbri,nbrj->bij", a, a)):
                 raise ValueError(f"the `input_moment` of `{tensor}` is not that of its inputs")
-
-
-def _gradient(y: Tensor, of: Tensor, column: Tensor) -> Tensor:
-    """Return the gradient of a tensor; zeros where it has no influence."""
-    (found,) = torch.autograd.grad(y, of, column, retain_graph=True, allow_unused=True)
-    return torch.zeros_like(of) if found is None else found
 
 
 def _alike(found: Tensor, expected: Tensor, round_off: float = 0.0) -> bool:

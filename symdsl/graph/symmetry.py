@@ -136,6 +136,8 @@ def _reason(node: Node, movement: str, beside: Movements) -> str:
             counts = {"positions": node.in_shape.positions, "group elements": node.in_shape.order}
             apart = [words for words, count in counts.items() if count > 1]
             return f"`{node.name}` at {node.in_shape} keeps {_and(apart)} apart"
+        case Lift() if not followed([movement]) <= followed(GROUPS[node.out_shape.group].movements):
+            return f"`{node.name}` lifts to `{node.out_shape.group}` alone"
         case Lift():
             return f"the {node.in_shape.height}x{node.in_shape.width} map of `{node.name}` is not square"
         case Average():

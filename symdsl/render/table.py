@@ -130,7 +130,7 @@ def _evidence(graph: nx.DiGraph[str]) -> str:
     if graph.graph.get("objective") == "elbo":
         return "the variational bound, in every training step"
     if every is not None:
-        return f"{examples:,} examples every {every:,} training steps"
+        return f"{examples:,} examples every {f'{every:,} training steps' if every > 1 else 'training step'}"
     columns = joint_columns(graph.graph["data"])
     joint, kfac = (
         evidence_interval(chain(graph), curvature, examples, batch, columns) for curvature in ("joint", "kfac")

@@ -4,48 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
 from symdsl.analysis.averages import averages
 from symdsl.analysis.facts import Average, Candidate, Layer, Node
 from symdsl.data import Dataset
+from symdsl.evidence import Bound, Laplace
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.nn import outputs_of
 from symdsl.runner.metrics import evaluate_outputs, noise_std
-from symdsl.runner.shares import path_shares
+from symdsl.runner.shares import path_effective, path_shares
 from symdsl.runner.training import Trainer
 
 KEPT_SHARE = 0.01
 """A candidate whose relative effective number is at least this is part of what was learned."""
 
 
-class Evidence(Protocol):
-    """An approximation or a bound of the evidence, as a result reports it."""
-
-    @property
-    def examples(self) -> int:
-        """The number of training examples, N."""
-        ...
-
-    @property
-    def precisions(self) -> Mapping[str, float]:
-        """The precisions of the priors, by key."""
-        ...
-
-    @property
-    def squared_norms(self) -> Mapping[str, float]:
-        """The squared norm `||theta_k||^2` of each tensor, by key."""
-        ...
-
-    def log_evidence(self) -> float:
-        """Return it in nats, summed over examples."""
-        ...
-
-    def effective_parameters(self) -> Mapping[str, float]:
-        """Return the effective number of each tensor that has one."""
-        ...
+Evidence = Laplace | Bound
+"""The evidence as a result reports it."""
 
 
 def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence, test_outputs: Tensor) -> dict[str, Any]:
@@ -130,7 +108,7 @@ def _candidate(
     key: str, candidate: Candidate, evidence: Evidence, effective: Mapping[str, float]
 ) -> dict[str, float | list[float]]:
     tensors = [f"{key}.{tensor.name}" for tensor in candidate.tensors]
-    total = math.fsum(effective.get(tensor, 0.0) for tensor in tensors)
+    total = path_effective(key, effective)
     return {
         "precision": [evidence.precisions.get(tensor, LARGEST_PRECISION) for tensor in tensors],
         "weight_norm_sq": math.fsum(evidence.squared_norms.get(tensor, 0.0) for tensor in tensors),

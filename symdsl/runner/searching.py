@@ -260,7 +260,6 @@ class _Run:
         self._saved_at, self._saving_took = 0.0, 0.0
         self._untried: list[StartKind] = []
         self._trial: list[dict[str, Any]] = []
-        self._held_back: list[str] | None = None
         self._left_out: list[str] = []
         if objective == "laplace":
             first, *others = starts(spec.facts, len(dataset.train))
@@ -283,15 +282,8 @@ class _Run:
         self.learner = (
             Variational(self.trainer, start.learned, given=self._weights is not None)
             if self.objective == "elbo"
-            else Structure(self.trainer, start, self._note, compared)
+            else Structure(self.trainer, start, self.callbacks.on_note, compared)
         )
-
-    def _note(self, text: str) -> None:
-        """Tell of a change of the structure, or hold it back while a start is tried that may be left."""
-        if self._held_back is None:
-            self.callbacks.on_note(text)
-        else:
-            self._held_back.append(text)
 
     def prepare(self, resumed: bool) -> list[str]:
         """Write what is known before the first epoch, or take up the last checkpoint; return lines for the user."""
@@ -439,7 +431,10 @@ class _Run:
         trial = trial_epochs(self.spec.facts.search)
         first, first_records = (self.start, self.trainer, self.learner), self._trial
         self._set_up(self._untried[0])
-        tried, self._untried, self._trial, self._held_back = self.start, [], [], []
+        assert isinstance(self.learner, Structure), "starts are compared by the Laplace evidence"
+        notes: list[str] = []
+        self.learner.note = notes.append  # they are for the user only if this start is gone on from
+        tried, self._untried, self._trial = self.start, [], []
         self.callbacks.on_note(f"trying a {tried} start, too, for at most {trial} epoch{'s' * (trial > 1)}")
         records: list[dict[str, Any]] = []
         behind = False
@@ -454,8 +449,8 @@ class _Run:
         found = f"; -log evidence/example {own:.4f} from a {first[0]} one, {other:.4f} from a {tried} one"
         if behind and len(records) < trial:
             found += f", given up after {len(records)} epochs"
-        notes, self._held_back = self._held_back, None
         if not behind and ranks.from_first(lambda: own - other > LEAST_GAIN):
+            self.learner.note = self.callbacks.on_note
             self._rewrite_metrics(records)
             self._losses = [record["loss"] for record in records]
         else:

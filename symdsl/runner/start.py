@@ -30,7 +30,7 @@ class Start:
     Attributes:
         precisions: of every parameter tensor's prior.
         learned: keys of the tensors whose precision the search may move.
-        scales: the root mean square that the weights of every tensor have at full scale; see `full_scales`.
+        scales: what the learning rate of every tensor is multiplied by; see `full_scales`.
         zero: keys of the tensors that a symmetric start sets to zero.
     """
 

@@ -15,7 +15,7 @@ import attrs
 from symdsl.analysis.profiles import Change, Profile
 from symdsl.data import Dataset
 from symdsl.diagnostics import DONE, FAILED, INTERRUPTED, NumericalError, RunError, SpecError
-from symdsl.progress import Callback, Callbacks, Metrics
+from symdsl.progress import Callbacks
 from symdsl.runner.searching import Objective, search
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import RESULT, RUN, SPEC, has_checkpoint
@@ -137,11 +137,12 @@ def reason_of(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-class Reporting(Callback):
+class Reporting(Callbacks):
     """A callback that tells the process that started this one what happens, a line of JSON each."""
 
     def __init__(self, stream: TextIO) -> None:
         """Write to `stream`."""
+        super().__init__(())
         self._stream = stream
         self._told_at = 0.0
 
@@ -149,31 +150,21 @@ class Reporting(Callback):
         """Report how far the data are, a few times a second."""
         if time.monotonic() - self._told_at >= _PAUSE:
             self._told_at = time.monotonic()
-            self._tell("loading", [what, done, total])
+            super().on_loading(what, done, total)
 
-    def on_start(self, folder: Path, epochs: int, resumed_from: int) -> None:
-        """Report the beginning."""
-        self._tell("start", [os.fspath(folder), epochs, resumed_from])
-
-    def on_epoch(self, record: Metrics) -> None:
-        """Report an epoch."""
-        self._tell("epoch", record)
-
-    def on_note(self, text: str) -> None:
-        """Report a line."""
-        self._tell("note", text)
-
-    def on_finish(self, result: Metrics) -> None:
-        """Report the result."""
-        self._tell("finish", result)
+    def on_fail(self, error: BaseException) -> None:
+        """Report nothing: `failed` says why, in words."""
 
     def failed(self, reason: str) -> None:
         """Report why the search cannot go on."""
-        self._tell("failed", reason)
+        self._write({"failed": reason})
 
-    def _tell(self, what: str, content: Any) -> None:
+    def _tell(self, event: str, *content: object) -> None:
+        self._write({event: content})
+
+    def _write(self, line: dict[str, Any]) -> None:
         try:
-            print(json.dumps({what: content}), file=self._stream, flush=True)
+            print(json.dumps(line, default=os.fspath), file=self._stream, flush=True)
         except BrokenPipeError:
             raise KeyboardInterrupt from None  # nobody waits for this search any more
 
@@ -181,21 +172,12 @@ class Reporting(Callback):
 def hand_on(line: str, callbacks: Callbacks) -> str:
     """Hand on what a line of `Reporting` says; return the reason of a failure."""
     try:
-        ((what, content),) = json.loads(line).items()
+        ((event, content),) = json.loads(line).items()
     except ValueError:
         return ""  # torn: its process was killed while it wrote
-    match what:
-        case "loading":
-            callbacks.on_loading(*content)
-        case "start":
-            folder, epochs, resumed_from = content
-            callbacks.on_start(Path(folder), epochs, resumed_from)
-        case "epoch":
-            callbacks.on_epoch(content)
-        case "note":
-            callbacks.on_note(content)
-        case "finish":
-            callbacks.on_finish(content)
-        case "failed":
-            return str(content)
+    if event == "failed":
+        return str(content)
+    if event == "on_start":
+        content[0] = Path(content[0])
+    getattr(callbacks, event)(*content)
     return ""

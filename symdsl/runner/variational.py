@@ -84,8 +84,7 @@ class Variational:
         """
         trainer = self.trainer
         metrics = trainer.train_epoch(self._after_step)
-        if trainer.likelihood.has_noise:
-            trainer.noise = trainer.residual_variance
+        trainer.noise = trainer.residual_variance
         bound = metrics.nll + self.posterior.divergence() / len(trainer.train)
         found = evidence_record(trainer, bound, self._effective())
         return attrs.evolve(metrics, loss=bound + trainer.penalty(self.keys) / len(trainer.train)), found, 0.0

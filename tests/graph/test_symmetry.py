@@ -1,3 +1,4 @@
+from analysis.specs import items
 from graph.factory import TURNS, Chain, pyramid
 from symdsl.graph import Symmetry, build, strict_symmetry
 
@@ -49,6 +50,15 @@ def test_one_plain_convolution_in_a_lifted_network_loses_the_turns_only():
     found = symmetry(chain)
     assert found.invariant == ("translations",)
     assert found.lost == ((TURNS, "no candidate of `l2` follows them"),)
+
+
+def test_a_second_lift_to_fewer_movements_says_that_it_has_no_others():
+    first = "lift p4m layer a: GCONV(3) -> 2 project max"
+    twice = f"{first} lift mirror layer b: GCONV(3) -> 2 project max pool mean flatten"
+    found = strict_symmetry(build(items(twice).facts))
+    assert str(found) == (
+        "invariant to translations and left-right flips; not to quarter turns: `lift-2` lifts to `mirror` alone"
+    )
 
 
 def test_a_block_without_a_symmetric_candidate_ends_it():

@@ -157,6 +157,19 @@ def test_what_the_start_that_is_left_prunes_is_not_told(small, tmp_path, monkeyp
     assert ("symmetric note" in heard.notes) == (better == "symmetric")
 
 
+def test_what_is_told_after_the_trial_is_heard_from_either_start(small, tmp_path, monkeypatch, better):
+    step = Structure.evidence_step
+
+    def telling(structure):
+        structure.note(f"in epoch {structure.trainer.epoch + 1}")
+        return step(structure)
+
+    monkeypatch.setattr(Structure, "evidence_step", telling)
+    heard = Listening()
+    runner.search(small(**BOTH), device="cpu", out=tmp_path / "run", callbacks=[heard])
+    assert "in epoch 10" in heard.notes
+
+
 def test_burn_in_comes_before_the_trial(small, tmp_path):
     heard = Listening()
     spec = small(search__start="both", search__epochs=12, search__burnin=2, search__every=2)
