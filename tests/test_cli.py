@@ -1043,6 +1043,7 @@ def test_a_sweep_that_fails_or_is_interrupted_says_how_to_go_on(
         (["tiny.sym", "--set", "width=1,,2"], 2, "must have the form"),
         (["tiny.sym", "--set", "width=1", "--set", "width=2"], 2, "`width` is given twice: write `width=V,V`"),
         (["tiny.sym", "--set", "width=1,1"], 2, "must list different values"),
+        (["tiny.sym", "--set", "search.seed=9007199254740993,9007199254740992", "--seeds", "2"], 2, "seeds are given"),
         (["tiny.sym", "--set", "rate=0.01,1e-2"], 2, "must list different values"),
         (["tiny.sym", "--resource", "four"], 2, "`four` must have the form K=V"),
         (["tiny.sym", "--resume", "all"], 2, "a sweep continues as it was started"),

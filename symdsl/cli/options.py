@@ -57,7 +57,7 @@ def seed_numbers(ctx: click.Context, param: click.Parameter, value: str | None) 
         return None
     from symdsl.runs.schema import MOST_SEEDS
 
-    if not re.fullmatch(r"\d{1,19}(,\d{1,19})*,?", value):
+    if not re.fullmatch(r"[0-9]{1,19}(,[0-9]{1,19})*,?", value):
         raise click.BadParameter(f"`{value}` must be a number of seeds, or seeds separated by commas", ctx, param)
     numbers = tuple(int(one) for one in value.split(",") if one)
     if "," in value and len(set(numbers)) < len(numbers):

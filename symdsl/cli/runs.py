@@ -60,11 +60,11 @@ def report(runs: tuple[Path, ...], output: Path, opened: bool) -> None:
 
     A RUN may be the folder of several seeds or of a sweep, which stands for all runs in it.
     """
-    from symdsl.report import report_html
+    from symdsl.report import report_html, without_damaged
     from symdsl.runs import write_atomic
 
     refuse_overwriting((), output)
-    write_atomic(output, report_html(runs).encode())
+    write_atomic(output, report_html(without_damaged(runs, note)).encode())
     click.echo(f"report: {output}")
     if opened:
         click.launch(str(output))

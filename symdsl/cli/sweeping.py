@@ -57,11 +57,11 @@ def values_by_key(ctx: click.Context, param: click.Parameter, given: tuple[str, 
 
 
 def _as_number(written: str) -> float | str:
-    """Return the number that a text writes, or the text."""
-    try:
-        return float(written)
-    except ValueError:
-        return written
+    """Return the number that a text writes, or the text; whole numbers to the last digit."""
+    for read in (int, float):
+        with contextlib.suppress(ValueError):
+            return read(written)
+    return written
 
 
 def resources_by_name(ctx: click.Context, param: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:

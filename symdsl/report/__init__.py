@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from symdsl.report.reading import without_damaged
+
+__all__ = ["report_html", "without_damaged"]
+
 
 def report_html(paths: Sequence[Path]) -> str:
     """Return a page about the runs in some folders: everything about one run, or a comparison of several.
@@ -15,7 +19,8 @@ def report_html(paths: Sequence[Path]) -> str:
         paths: run folders, or folders of several seeds or of a sweep, which stand for the runs in them.
 
     Raises:
-        RunError: a folder holds no run, a file is damaged, or the packages of the extra `report` are missing.
+        RunError: a folder holds no run, a file is damaged, or the packages of the extra `report` are missing; see
+            `without_damaged`.
     """
     from symdsl.report.comparison import comparison
     from symdsl.report.page import page

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,19 +79,51 @@ def read_runs(paths: Sequence[Path]) -> list[Run]:
     return [_read(RunFolder.view(folder)) for folder in folders.values()]
 
 
+def without_damaged(paths: Sequence[Path], tell: Callable[[str], object]) -> list[Path]:
+    """Return the folders of runs, those of several without the runs that cannot be read.
+
+    Args:
+        paths: as `read_runs` takes them.
+        tell: takes a line about each run that is left out.
+
+    Raises:
+        RunError: a folder of several runs holds none that can be read.
+    """
+    return [folder for path in paths for folder in ([path] if _several(path) is None else _readable(path, tell))]
+
+
+def _readable(path: Path, tell: Callable[[str], object]) -> list[Path]:
+    found, reasons = [], []
+    for folder in _folders(path):
+        try:
+            _read(RunFolder.view(folder))
+            found.append(folder)
+        except RunError as error:
+            reasons.append(str(error))
+    if not found:
+        raise RunError(reasons[0])
+    for reason in reasons:
+        tell(f"left out of the report: {reason}")
+    return found
+
+
 def pruned_in(record: Mapping[str, Any]) -> list[str]:
     """Return the candidates that an evidence step pruned, each as `layer.candidate`."""
     return list(record.get("pruned", []))
 
 
 def _folders(path: Path) -> list[Path]:
-    several = next((one for one in (SeedsFolder, SweepFolder) if one.is_one(path)), None)
+    several = _several(path)
     if several is None:
         return [path]
     begun = several.view(path).begun()
     if not begun:
         raise RunError(f"{path}: none of the {several.CALLED} has begun, there is nothing to report yet")
     return begun
+
+
+def _several(path: Path) -> type[SeedsFolder] | type[SweepFolder] | None:
+    return next((one for one in (SeedsFolder, SweepFolder) if one.is_one(path)), None)
 
 
 def _read(run: RunFolder) -> Run:

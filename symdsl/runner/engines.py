@@ -16,7 +16,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, NoReturn, TypeVar
+from tempfile import TemporaryDirectory
+from typing import Any, Literal, NamedTuple, NoReturn
 
 import attrs
 
@@ -34,8 +35,6 @@ REPORTS = ".reports"
 
 _LOOKING = 0.3
 """Seconds between looks at what runs elsewhere have reported."""
-
-Job = TypeVar("Job")
 
 
 @attrs.frozen
@@ -171,7 +170,7 @@ class Errand:
         return DelayedSubmission(self)
 
 
-class _Elsewhere(ABC, Generic[Job]):
+class _Elsewhere(ABC):
     """Hands tasks to a scheduler, and follows what they report in a folder that both sides see.
 
     Args:
@@ -180,20 +179,20 @@ class _Elsewhere(ABC, Generic[Job]):
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
-        self._running: dict[str, Job] = {}
+        self._running: dict[str, Any] = {}
         self._starting = threading.Lock()
         self._ended = False
 
     @abstractmethod
-    def submitted(self, errand: Errand) -> Job:
+    def submitted(self, errand: Errand) -> Any:
         """Hand an errand to the scheduler and return its job."""
 
     @abstractmethod
-    def done(self, job: Job) -> bool:
+    def done(self, job: Any) -> bool:
         """Return whether a job has ended, however it did."""
 
     @abstractmethod
-    def status(self, job: Job) -> int:
+    def status(self, job: Any) -> int:
         """Return the exit status of the errand of a job that has ended.
 
         Raises:
@@ -201,7 +200,7 @@ class _Elsewhere(ABC, Generic[Job]):
         """
 
     @abstractmethod
-    def cancel(self, job: Job) -> None:
+    def cancel(self, job: Any) -> None:
         """Interrupt a job."""
 
     def run(self, task: Task, callback: object) -> None:
@@ -224,7 +223,7 @@ class _Elsewhere(ABC, Generic[Job]):
             if status != DONE:
                 raise RunError(reason or f"its process ended with status {status}")
 
-    def _reported(self, job: Job, report: Path) -> Iterator[str]:
+    def _reported(self, job: Any, report: Path) -> Iterator[str]:
         """Whole lines of a report as they come, until the job has ended."""
         rest, ended = "", False
         with report.open() as stream:
@@ -243,7 +242,7 @@ class _Elsewhere(ABC, Generic[Job]):
                 self.cancel(job)
 
 
-class OnRay(_Elsewhere[Any]):
+class OnRay(_Elsewhere):
     """An engine that runs tasks on a cluster of Ray, or on this machine by Ray where no `address` is given.
 
     Args:
@@ -293,12 +292,12 @@ class OnRay(_Elsewhere[Any]):
         self._ray.cancel(job)
 
 
-class OnSlurm(_Elsewhere[Any]):
+class OnSlurm(_Elsewhere):
     """An engine that runs each task as a job of Slurm, by submitit; a preempted job goes on from its checkpoint.
 
     Args:
         resources: `cpus` (1 unless given), `gpus`, `hours` and `memory_gb` of a run; anything that begins with
-            `slurm_`, such as `slurm_partition`, goes to submitit as it is, and `cluster` is `slurm`, or `local` to try
+            `slurm_`, such as `slurm_partition`, goes to submitit, and `cluster` is `slurm`, or `local` to try
             it out without one.
         device: where runs compute; on GPUs a run gets one unless `gpus` says otherwise.
 
@@ -316,17 +315,22 @@ class OnSlurm(_Elsewhere[Any]):
             "cpus_per_task": cpus,
             "gpus_per_node": int(_number(resources, "gpus", device.startswith("cuda"))),
             "timeout_min": max(1, math.ceil(60 * _number(resources, "hours", 24))),
-            **{name: value for name, value in resources.items() if name.startswith("slurm_")},
+            **{
+                name: _SUBMITIT.get(name, _TEXT).read(text)
+                for name, text in resources.items()
+                if name.startswith("slurm_")
+            },
         }
         if "memory_gb" in resources:
             self._settings["mem_gb"] = _number(resources, "memory_gb", 0)
-        self._executor(Path(REPORTS))  # so that a mistake is reported at once
+        with TemporaryDirectory() as folder:  # so that a mistake is reported at once
+            self._executor(Path(folder))
 
     def _executor(self, folder: Path) -> Any:
         try:
             executor = self._submitit.AutoExecutor(folder=folder, cluster=self._cluster)
             executor.update_parameters(**self._settings)
-        except (ValueError, RuntimeError, NameError) as error:
+        except (ValueError, RuntimeError, NameError, TypeError, AssertionError) as error:
             raise RunError(f"Slurm cannot be used: {_first_line(error)}") from error
         return executor
 
@@ -363,33 +367,59 @@ def _package(name: str, extra: str) -> Any:
         raise RunError(f"this needs `{name}`: run `pip install 'symdsl[{extra}]'`") from error
 
 
-class _Numbers(NamedTuple):
-    """The numbers that a resource may be: in words, and whether one is among them."""
+class _Values(NamedTuple):
+    """The values that a resource may have, in words, and how one is read; a wrong one raises ValueError or KeyError."""
 
     words: str
-    allow: Callable[[float], bool]
+    read: Callable[[str], Any]
 
 
 _MOST = 1_000_000
-_COUNT = _Numbers(f"a whole number from 1 to {_MOST:,}", lambda value: 1 <= value <= _MOST and value.is_integer())
-_COUNT_OR_NONE = _Numbers(f"a whole number from 0 to {_MOST:,}", lambda value: value == 0 or _COUNT.allow(value))
-_AMOUNT = _Numbers(f"a number above 0, at most {_MOST:,}", lambda value: 0 < value <= _MOST)
-_AMOUNT_OR_NONE = _Numbers(f"a number from 0 to {_MOST:,}", lambda value: 0 <= value <= _MOST)
 
-_RESOURCES: dict[Place, dict[str, _Numbers | None]] = {
+
+def _numbers(words: str, allow: Callable[[float], bool]) -> _Values:
+    def read(text: str) -> float:
+        if not allow(value := float(text)):
+            raise ValueError
+        return value
+
+    return _Values(words, read)
+
+
+_COUNT = _numbers(f"a whole number from 1 to {_MOST:,}", lambda value: 1 <= value <= _MOST and value.is_integer())
+_COUNT_OR_NONE = _numbers(
+    f"a whole number from 0 to {_MOST:,}", lambda value: 0 <= value <= _MOST and value.is_integer()
+)
+_AMOUNT = _numbers(f"a number above 0, at most {_MOST:,}", lambda value: 0 < value <= _MOST)
+_AMOUNT_OR_NONE = _numbers(f"a number from 0 to {_MOST:,}", lambda value: 0 <= value <= _MOST)
+_TEXT = _Values("text", str)
+_COMMAND = _Values("a command", lambda text: [text])
+_SWITCH = _Values("true or false", lambda text: {"true": True, "false": False}[text.lower()])
+_ONE = _Values("1, as a run is one task on one machine", lambda text: {"1": 1}[text])
+_PAIR = _Values("of the form K=V", lambda text: dict([text.split("=", 1)]))
+
+_RESOURCES: dict[Place, dict[str, _Values]] = {
     "local": {"cpus": _COUNT},
-    "ray": {"cpus": _AMOUNT_OR_NONE, "gpus": _AMOUNT_OR_NONE, "address": None},
+    "ray": {"cpus": _AMOUNT_OR_NONE, "gpus": _AMOUNT_OR_NONE, "address": _TEXT},
     "slurm": {"cpus": _COUNT, "gpus": _COUNT_OR_NONE, "hours": _AMOUNT, "memory_gb": _AMOUNT}
-    | dict.fromkeys(("cluster", "slurm_partition", "slurm_account", "slurm_qos")),
+    | dict.fromkeys(("cluster", "slurm_partition", "slurm_account", "slurm_qos"), _TEXT),
 }
-"""The resources of every place: numbers, or any text."""
+"""The resources of every place."""
+
+_SUBMITIT = {
+    **dict.fromkeys(("slurm_setup", "slurm_teardown", "slurm_srun_args"), _COMMAND),
+    **dict.fromkeys(("slurm_use_srun", "slurm_stderr_to_stdout", "slurm_exclusive"), _SWITCH),
+    **dict.fromkeys(("slurm_nodes", "slurm_ntasks_per_node"), _ONE),
+    "slurm_additional_parameters": _PAIR,
+}
+"""Settings of submitit that are not text."""
 
 
 def check_resources(place: Place, resources: Resources) -> None:
-    """Check what a run is to get at a place; anything that begins with `slurm_` is left to submitit.
+    """Check what a run is to get at a place; which other names begin with `slurm_` is left to submitit.
 
     Raises:
-        ValueError: the place or a resource is unknown, or a number is none or out of range.
+        ValueError: the place or a resource is unknown, or a value is none that it may have.
     """
     if place not in _RESOURCES:
         raise ValueError(f'`on` (="{place}") must be one of {", ".join(_RESOURCES)}')
@@ -399,17 +429,11 @@ def check_resources(place: Place, resources: Resources) -> None:
             close = difflib.get_close_matches(name, known, 1)
             meant = f"; did you mean `{close[0]}`?" if close else f"; there are {', '.join(known)}"
             raise ValueError(f"unknown resource `{name}` of a run on {place}{meant}")
-        numbers = known.get(name)
-        if numbers is not None and not numbers.allow(_parsed(text)):
-            raise ValueError(f"the resource `{name}` (={text}) must be {numbers.words}")
-
-
-def _parsed(text: str) -> float:
-    """The number that a text writes, or NaN, which is in no range."""
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
+        values = known.get(name) or _SUBMITIT.get(name, _TEXT)
+        try:
+            values.read(text)
+        except (ValueError, KeyError):
+            raise ValueError(f"the resource `{name}` (={text}) must be {values.words}") from None
 
 
 def _number(resources: Resources, name: str, default: float) -> float:

@@ -18,7 +18,7 @@ from symdsl.analysis.overrides import Override
 from symdsl.data.checks import check_handed_over
 from symdsl.diagnostics import Diagnostic, RunError, SpecError
 from symdsl.progress import Observers
-from symdsl.report import report_html
+from symdsl.report import report_html, without_damaged
 from symdsl.runner.engines import ENGINES, Place, Resources, check_resources
 from symdsl.runner.many import run_all
 from symdsl.runner.searching import Objective, objective_of
@@ -214,7 +214,8 @@ def _write_tables(folder: SweepFolder, watcher: Observers) -> None:
     if not begun:
         return
     try:
-        page = report_html(begun)
+        readable = without_damaged([folder.path], watcher.on_note)
+        page = report_html([path for path in readable if path in begun] or begun)
     except (RunError, SpecError) as error:
         (folder.path / PAGE).unlink(missing_ok=True)  # an earlier one would show other runs
         watcher.on_note(f"{PAGE} is not written: {error}")

@@ -25,7 +25,7 @@ from symdsl.report import report_html
 from symdsl.report.charts import SERIES, _decades, _ticks, confusion_chart, curves, kind_pair, time_chart
 from symdsl.report.comparison import comparison, groups, run_names
 from symdsl.report.page import Page, Section
-from symdsl.report.reading import Run, read_runs
+from symdsl.report.reading import Run, read_runs, without_damaged
 from symdsl.report.scores import BINS, confusion, most_confused, reliability
 from symdsl.report.single import single
 from symdsl.runs.predictions import Predictions
@@ -381,6 +381,13 @@ def test_curves_are_overlaid(searched: Path, again: Path, trained: Path) -> None
 def test_a_folder_given_twice_counts_once(searched: Path, again: Path) -> None:
     detour = again / ".." / searched.name
     assert [run.folder for run in read_runs([searched, again, searched, detour])] == [searched, again]
+
+
+def test_a_run_that_is_named_must_be_readable(changed: Callable[..., Path]) -> None:
+    folder = changed(without=("graph.json",))
+    assert without_damaged([folder], pytest.fail) == [folder]
+    with pytest.raises(RunError, match=r"graph.json"):
+        read_runs([folder])
 
 
 def test_without_its_packages_a_report_says_what_to_install(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -265,6 +265,37 @@ def test_a_resource_out_of_range(place, name, value, what):
         check_resources(place, {name: value})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("slurm_nodes", "2", "must be 1, as a run is one task on one machine"),
+        ("slurm_use_srun", "no", "must be true or false"),
+        ("slurm_additional_parameters", "x", "must be of the form K=V"),
+    ],
+)
+def test_settings_of_submitit_that_cannot_be_used_are_refused(name, value, wanted):
+    with pytest.raises(ValueError, match=rf"the resource `{name}` \(={value}\) {wanted}"):
+        check_resources("slurm", {name: value})
+
+
+def test_settings_of_submitit_reach_it_as_what_they_are(tmp_path, monkeypatch):
+    pytest.importorskip("submitit", reason="needs the extra `slurm`")
+    monkeypatch.chdir(tmp_path)
+    written = {"slurm_setup": "module load x, y", "slurm_use_srun": "False", "slurm_nodes": "1", "slurm_qos": "7"}
+    resources = {"cluster": "local", "slurm_additional_parameters": "reservation=a=b", **written}
+    check_resources("slurm", resources)
+    assert {
+        name: value for name, value in OnSlurm(resources, "cpu")._settings.items() if name.startswith("slurm_")
+    } == {
+        "slurm_additional_parameters": {"reservation": "a=b"},
+        "slurm_setup": ["module load x, y"],
+        "slurm_use_srun": False,
+        "slurm_nodes": 1,
+        "slurm_qos": "7",
+    }
+    assert not [*tmp_path.iterdir()]
+
+
 def test_resources_that_a_place_has():
     check_resources("local", {"cpus": "2.0"})
     check_resources("ray", {"cpus": "0.5", "gpus": "0.25", "address": "here:1"})
@@ -305,6 +336,20 @@ def test_a_page_that_cannot_be_made_leaves_none_of_earlier(tiny, tmp_path, in_pr
     sweep(resume=tmp_path / "all", device="cpu", watch=told)
     assert not page.exists()
     assert told.notes[-1] == "sweep.html is not written: a file is damaged"
+
+
+def test_a_run_that_is_damaged_keeps_no_other_from_the_page(tiny, tmp_path, in_process):
+    folder = sweep(grid([tiny], {}, [1, 2]), out=tmp_path / "all", device="cpu")
+    first, second = (folder.path / one.folder for one in folder.runs)
+    (first / "run.json").write_text("{")
+    told = Told()
+    sweep(resume=folder.path, device="cpu", watch=told)
+    assert second.name in (folder.path / "sweep.html").read_text()
+    assert told.notes[-1] == f"left out of the report: {first / 'run.json'}: damaged, it is not a JSON object"
+    (second / "run.json").write_text("{")
+    sweep(resume=folder.path, device="cpu", watch=told)
+    assert not (folder.path / "sweep.html").exists()
+    assert told.notes[-1].startswith("sweep.html is not written: ")
 
 
 def task(tiny, folder):
