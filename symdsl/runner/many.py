@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
 
 import attrs
 
@@ -13,6 +14,7 @@ from symdsl.progress import Callbacks, Observers
 from symdsl.runner.engines import InProcess
 from symdsl.runner.tasks import Engine, Task, reason_of
 from symdsl.runs import Status
+from symdsl.runs.locks import in_use
 
 ATTEMPTS = 2
 """How often a run that fails is begun, the first time included."""
@@ -77,6 +79,8 @@ class _Running:
             reason = self._attempt(task, observer)
             if reason is None:
                 return
+            if in_use(Path(task.folder)):  # by a process that an earlier attempt left behind
+                break
             if left:
                 self.watch.on_note(f"{task.title} failed and is tried once more: {reason}")
         self._took_down(task, "failed", reason)

@@ -352,6 +352,17 @@ def test_a_run_that_is_damaged_keeps_no_other_from_the_page(tiny, tmp_path, in_p
     assert told.notes[-1].startswith("sweep.html is not written: ")
 
 
+def test_a_run_that_another_process_goes_on_with_is_not_tried_again(tiny, tmp_path, in_process):
+    folder = sweep(grid([tiny], {}), out=tmp_path / "all", device="cpu")
+    (one,) = folder.begun()
+    (one / "result.json").unlink()
+    told = Told()
+    with RunFolder.resume(one):
+        sweep(resume=folder.path, device="cpu", watch=told)
+    (failed,) = [note for note in told.notes if "failed" in note]
+    assert failed == f"{one.name} failed: {one}: in use by a live run; wait for it to end, or give another folder"
+
+
 def task(tiny, folder):
     return Task(tiny.read_text(), "tiny", 1, "cpu", "laplace", str(folder), "one")
 
