@@ -7,6 +7,7 @@ examples and all elements of the group but the identity.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import attrs
 import torch
@@ -103,7 +104,8 @@ def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
     if reason := misfit(group, height, width):
         raise ValueError(reason)
     if group == "translations":
-        return tuple(_shift(row, column, height, width) for row in range(4 if height > 1 else 1) for column in range(4))
+        rows, columns = (range(4 if side > 1 else 1) for side in (height, width))
+        return tuple(_shift(row, column, height, width) for row, column in product(rows, columns))
     turns = rotations_of(group)
     if turns and 4 % turns:
         return tuple(_rotation(360 * number / turns) for number in range(turns))

@@ -150,7 +150,7 @@ def misfit(orbit: str, height: int, width: int) -> str:
     """
     size = f"{height}x{width}"
     if orbit == "translations":
-        fits = width % 4 == 0 and (height % 4 == 0 or height == 1)
+        fits = max(height, width) > 1 and all(side % 4 == 0 or side == 1 for side in (height, width))
         return (
             "" if fits else f"`translations` move by quarters of a side, but 4 does not divide those of {size} images"
         )

@@ -309,6 +309,12 @@ def test_a_line_is_moved_along_itself() -> None:
     assert [one.name for one in elements_of("translations", 1, 64)] == ["(0, 0)", "(0, 16)", "(0, 32)", "(0, 48)"]
 
 
+def test_a_column_is_moved_along_itself() -> None:
+    assert [one.name for one in elements_of("translations", 8, 1)] == ["(0, 0)", "(2, 0)", "(4, 0)", "(6, 0)"]
+    with pytest.raises(ValueError, match="quarters of a side"):
+        elements_of("translations", 1, 1)
+
+
 def test_images_and_outputs_that_are_not_finite_are_refused() -> None:
     flat = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).double()
     x, y = examples().x, examples().y
