@@ -158,21 +158,45 @@ def from_first(work: Callable[[], Found]) -> Found:
     """Return the result of work that the first rank alone does.
 
     Raises:
-        RunError, NumericalError, SpecError: on every rank, where the first has raised it.
+        RunError, NumericalError, SpecError: on every rank, where the first has raised it; what else it raises is a
+            `RunError` on the others.
     """
     if count() == 1:
         return work()
     found: list[Any] = [None, None]
+    stopped: Exception | None = None
     if rank() == 0:
         try:
             found[0] = work()
         except (RunError, NumericalError, SpecError) as error:
             found[1] = error
+        except Exception as error:  # the others must not wait for what does not come
+            found[1], stopped = RunError(f"the first rank has stopped: {type(error).__name__}: {error}"), error
     with _noticing_lost_ranks():
         dist.broadcast_object_list(found, src=0)
+    if stopped is not None:
+        raise stopped
     if found[1] is not None:
         raise found[1]
     result: Found = found[0]
+    return result
+
+
+def together(work: Callable[[], Found]) -> Found:
+    """Return the result of work that every rank does for itself, once all of them have done it.
+
+    Raises:
+        RunError, NumericalError, SpecError: on every rank, where one has raised it; of another rank than the first a
+            `RunError` that says which.
+    """
+    failure: Exception | None = None
+    try:
+        result = work()
+    except (RunError, NumericalError, SpecError) as error:
+        failure = error
+    for number, found in enumerate(gathered(failure)):
+        if found is not None:
+            raise RunError(f"rank {number}: {found}") if number else found
     return result
 
 

@@ -74,6 +74,10 @@ class Commands(click.RichGroup):
         except click.NoSuchOption as error:
             message = error.message + _setting_hint(error)
             raise click.NoSuchOption(error.option_name, message, error.possibilities, error.ctx) from None
+        except click.UsageError as error:
+            if is_first_rank():
+                raise
+            sys.exit(error.exit_code)
         except SpecError as error:
             tell(error.diagnostics)
             sys.exit(SPEC_WRONG)

@@ -159,8 +159,9 @@ def estimate(
             own = ranks.share(len(inputs))
             outputs = net(inputs[own].to(net.device).clone(), recorded)
             if lost := [key for key in learned if key not in recorded]:
-                reason = "was not recorded in the forward pass, so its curvature is unknown"
-                raise TypeError(f"the use of `{lost[0]}` {reason}")
+                raise TypeError(
+                    f"the use of `{lost[0]}` was not recorded in the forward pass, so its curvature is unknown"
+                )
             uses = {key: BatchUse.of(use) for key, use in recorded.items() if key in learned}
             loss += likelihood.loss(outputs.detach(), targets[own].to(net.device)).double()
             width = outputs.shape[1]

@@ -178,6 +178,8 @@ def fit(
 ) -> Laplace:
     """Return the Laplace approximation of a network at its present parameters; frozen ones are given.
 
+    In a process group all ranks call it, and the methods of what it returns, alike: they divide the work.
+
     Args:
         net: a network made by `symdsl.compile`.
         examples: training data, tensors `x` `[N, channel, row, column]` and `y`; real-valued `y`, `[N, output]`, means

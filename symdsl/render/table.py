@@ -130,7 +130,8 @@ def _evidence(graph: nx.DiGraph[str]) -> str:
     if graph.graph.get("objective") == "elbo":
         return "the variational bound, in every training step"
     if every is not None:
-        return f"{examples:,} examples every {f'{every:,} training steps' if every > 1 else 'training step'}"
+        steps = "training step" if every == 1 else f"{every:,} training steps"
+        return f"{examples:,} examples every {steps}"
     columns = joint_columns(graph.graph["data"])
     joint, kfac = (
         evidence_interval(chain(graph), curvature, examples, batch, columns) for curvature in ("joint", "kfac")

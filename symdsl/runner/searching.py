@@ -131,7 +131,7 @@ def search(
     maximised = objective_of(spec, objective)
     weights = None if weights_from is None else ranks.from_first(lambda: Weights.of(weights_from))
     started = time.perf_counter()
-    dataset = data_room.load(spec, watch=heard.on_loading, given=data)
+    dataset = ranks.together(lambda: data_room.load(spec, watch=heard.on_loading, given=data))
     loading = time.perf_counter() - started
     with _open(spec, maximised, out, resume) as folder, heard.hearing_failures():
         with _ending_noted(folder, noted=resume is None):  # a refused resume leaves the run as it was
@@ -186,7 +186,12 @@ def _open(spec: Spec, objective: Objective, out: str | Path | None, resume: str 
             opened.append(RunFolder.create(out or runs.unused(default)))
         return opened[0].path
 
-    path = ranks.from_first(locked)
+    try:
+        path = ranks.from_first(locked)
+    except BaseException:
+        if opened and not opened[0].has_begun:  # another rank is lost
+            opened[0].discard()
+        raise
     return opened[0] if opened else OnlookersFolder(path, lock=None)
 
 

@@ -226,12 +226,29 @@ def work(key):
     return torch.ones(2)
 def refuse():
     raise RunError("no room")
+def second():
+    if ranks.rank() == 1:
+        raise RunError("no data")
+    return ranks.rank()
+def stop():
+    raise ZeroDivisionError("by zero")
 with ranks.joined("cpu"):
     for wrong in (lambda: ranks.divided({"bad": 1.0, "good": 2.0}, work), lambda: ranks.from_first(refuse)):
         try:
             wrong()
         except (NumericalError, RunError) as error:
             print(error)
+    try:
+        ranks.together(second)
+    except RunError as error:
+        print(error)
+    try:
+        ranks.from_first(stop)
+    except ZeroDivisionError:
+        assert ranks.rank() == 0
+    except RunError as error:
+        assert str(error) == "the first rank has stopped: ZeroDivisionError: by zero"
+    assert ranks.together(ranks.rank) == ranks.rank()
     print(ranks.divided({"b": 1.0, "a": 2.0, "c": 1.0}, lambda key: torch.full((ord(key) - 96,), float(ranks.rank()))))
 """
 
@@ -239,5 +256,7 @@ with ranks.joined("cpu"):
 def test_what_fails_on_one_rank_fails_on_all(tmp_path):
     with ExitStack() as stack:
         done = ends(on_ranks(stack, ["-c", DISAGREEING], tmp_path))
-    whole = "not finite\nno room\n{'b': tensor([1., 1.]), 'a': tensor([0.]), 'c': tensor([1., 1., 1.])}\n"
+    whole = (
+        "not finite\nno room\nrank 1: no data\n{'b': tensor([1., 1.]), 'a': tensor([0.]), 'c': tensor([1., 1., 1.])}\n"
+    )
     assert done == [(0, whole, "")] * 2
