@@ -108,6 +108,12 @@ class Predicted:
     std: Tensor | None = attrs.field(default=None, repr=shown)
 
     @classmethod
+    def of_parts(cls, parts: Sequence[Predicted]) -> Predicted:
+        """Return the predictions for some examples after one another as one."""
+        held = {name: [getattr(one, name) for one in parts] for name in ("probabilities", "mean", "std")}
+        return cls(**{name: None if ones[0] is None else torch.cat(ones) for name, ones in held.items()})
+
+    @classmethod
     def plain(cls, outputs: Tensor, likelihood: Likelihood, noise: float) -> Predicted:
         """Return the network's predictions without the uncertainty of its weights."""
         if isinstance(likelihood, Categorical):
@@ -245,7 +251,8 @@ class Posterior:
         """Return the linearised network's predictions, see `outputs`; at temperature 0 those of the network itself."""
         if self.temperature == 0:
             return Predicted.plain(outputs_of(net, x), self.likelihood, self.noise)
-        return self.predictive(*self.outputs(net, x))
+        parts = x.split(_batch(net, x, self.tensors)) if len(x) else [x]  # covariances are large, predictions small
+        return Predicted.of_parts([self.predictive(*self.outputs(net, part)) for part in parts])
 
     def predictive(self, mean: Tensor, covariance: Tensor) -> Predicted:
         """Return the prediction for Gaussian outputs: mean softmax of drawn logits, or a Gaussian with their noise."""
@@ -274,9 +281,12 @@ class Posterior:
         """
         some = _spaced(len(examples), MOST_LEFT_OUT).to(examples.x.device)
         left_out = examples.batch(some, net.device)
-        mean, covariance = attrs.evolve(self, temperature=1.0).outputs(net, left_out.x)
-        mean, covariance = _without_itself(mean, covariance, left_out.y, self.likelihood, self.noise)
-        found = self._at_temperatures(mean, covariance, TEMPERATURES)
+        size = _batch(net, left_out.x, self.tensors)
+        parts = []
+        for x, y in zip(left_out.x.split(size), left_out.y.split(size), strict=True):
+            without = _without_itself(*self._of_batch(net, x), y, self.likelihood, self.noise)
+            parts.append(self._at_temperatures(*without, TEMPERATURES))
+        found = [Predicted.of_parts(one) for one in zip(*parts, strict=True)]
         scores = [Predicted.nll]
         if isinstance(self.likelihood, Categorical):
             scores += [Predicted.brier, Predicted.calibration_error]
@@ -435,4 +445,5 @@ def _batch(net: Network, x: Tensor, keys: Iterable[str]) -> int:
     outputs, found = derivatives(net, x[:1], keys)
     sizes = {key: net.tensors()[key].numel() * outputs.shape[1] for key in found}
     numbers = max(a.numel() + g.numel() + sizes[key] for key, (a, g) in found.items())
+    numbers = max(numbers, 4 * outputs.shape[1] ** 2)  # covariances of the outputs
     return max(1, min(_EXAMPLES, _NUMBERS // numbers))

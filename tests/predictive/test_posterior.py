@@ -24,6 +24,7 @@ from symdsl.predictive import (
     fit,
     fit_last_layer,
     last_layer,
+    posterior,
     posterior_bytes,
     read_posterior,
 )
@@ -246,6 +247,28 @@ def overfitted() -> tuple[Network, Examples]:
 
     optimizer.step(closure)  # type: ignore[arg-type]
     return net, Examples(x, y)
+
+
+@pytest.mark.parametrize("task", TARGETS)
+def test_covariances_are_held_for_some_examples_at_a_time(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    (net, _), held = twins(), []
+    data, likelihood = Examples(noise(11, 2, 1, 3), TARGETS[task]), LIKELIHOODS[task]
+    whole = fit(net, data, likelihood, dict.fromkeys(OWN, 1.0)).tempered(net, data)
+
+    def counted(mean: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+        held.append(len(mean))
+        return _without_itself(mean, *others)
+
+    monkeypatch.setattr(posterior, "_without_itself", counted)
+    monkeypatch.setattr(posterior, "_EXAMPLES", 3)
+    parts = whole.tempered(net, data)
+    assert (held, parts.temperature) == ([3, 3, 3, 2], whole.temperature)
+    some = attrs.evolve(whole, temperature=0.5)
+    found = some.predict(net, data.x)
+    monkeypatch.setattr(posterior, "_EXAMPLES", 512)
+    expected = some.predict(net, data.x)
+    for name in ("probabilities",) if task == "classification" else ("mean", "std"):
+        assert_same(getattr(found, name), getattr(expected, name))
 
 
 def test_calibration_error_is_zero_for_honest_confidence_and_large_for_boasting() -> None:

@@ -29,10 +29,10 @@ def sites(rows: int, columns: int, group: Group = GROUPS[TRIVIAL]) -> Tensor:
 
 def squared_distances(anchors: Tensor, points: Tensor) -> Tensor:
     """Return squared distances `[anchor, site]` between points as `sites` gives them; exact, as halves of integers."""
-    differences = (
-        weight * (anchors[:, index, None] - points[:, index]).square() for index, weight in enumerate(_WEIGHTS)
-    )
-    return torch.stack(tuple(differences)).sum(0)
+    total = points.new_zeros(len(anchors), len(points))
+    for index, weight in enumerate(_WEIGHTS):
+        total += weight * (anchors[:, index, None] - points[:, index]).square()
+    return total
 
 
 def spread(points: Tensor, count: int) -> Tensor:
