@@ -235,9 +235,9 @@ def listing(words: Iterable[str]) -> str:
     return ", ".join(f"`{word}`" for word in words)
 
 
-def shortened(text: str) -> str:
-    """Return a text of any origin, shortened to be quoted in a sentence."""
-    return text if len(text) <= _LONGEST_QUOTED else f"{text[: _LONGEST_QUOTED - 3]}..."
+def shortened(text: str, most: int = _LONGEST_QUOTED, end: str = "...") -> str:
+    """Return a text of any origin, shortened to so many letters, by default to be quoted in a sentence."""
+    return text if len(text) <= most else f"{text[: most - len(end)]}{end}"
 
 
 # ---------------------------------------------------------------- rendering

@@ -243,16 +243,22 @@ class Posterior:
         if not len(x):
             mean, covariance = self.outputs(net, x.new_zeros(1, *x.shape[1:]))
             return mean[:0], covariance[:0]
-        parts = [self._of_batch(net, part) for part in x.split(_batch(net, x, self.tensors))]
-        means, covariances = zip(*parts, strict=True)
-        return torch.cat(means), self.temperature * torch.cat(covariances)
+        means, covariances = zip(*self._in_parts(net, x), strict=True)
+        return torch.cat(means), torch.cat(covariances)
+
+    def _in_parts(self, net: Network, x: Tensor, *beside: Tensor) -> Iterator[tuple[Tensor, ...]]:
+        """Yield the `outputs` of some examples at a time, and their parts of other tensors: covariances are large."""
+        size = _batch(net, x, self.tensors)
+        for part, *others in zip(*(one.split(size) for one in (x, *beside)), strict=True):
+            mean, covariance = self._of_batch(net, part)
+            yield mean, self.temperature * covariance, *others
 
     def predict(self, net: Network, x: Tensor) -> Predicted:
         """Return the linearised network's predictions, see `outputs`; at temperature 0 those of the network itself."""
         if self.temperature == 0:
             return Predicted.plain(outputs_of(net, x), self.likelihood, self.noise)
-        parts = x.split(_batch(net, x, self.tensors)) if len(x) else [x]  # covariances are large, predictions small
-        return Predicted.of_parts([self.predictive(*self.outputs(net, part)) for part in parts])
+        parts = self._in_parts(net, x) if len(x) else [self.outputs(net, x)]
+        return Predicted.of_parts([self.predictive(mean, covariance) for mean, covariance in parts])
 
     def predictive(self, mean: Tensor, covariance: Tensor) -> Predicted:
         """Return the prediction for Gaussian outputs: mean softmax of drawn logits, or a Gaussian with their noise."""
@@ -281,11 +287,9 @@ class Posterior:
         """
         some = _spaced(len(examples), MOST_LEFT_OUT).to(examples.x.device)
         left_out = examples.batch(some, net.device)
-        size = _batch(net, left_out.x, self.tensors)
-        parts = []
-        for x, y in zip(left_out.x.split(size), left_out.y.split(size), strict=True):
-            without = _without_itself(*self._of_batch(net, x), y, self.likelihood, self.noise)
-            parts.append(self._at_temperatures(*without, TEMPERATURES))
+        whole = attrs.evolve(self, temperature=1.0)._in_parts(net, left_out.x, left_out.y)
+        without = (_without_itself(mean, wide, y, self.likelihood, self.noise) for mean, wide, y in whole)
+        parts = [self._at_temperatures(*one, TEMPERATURES) for one in without]
         found = [Predicted.of_parts(one) for one in zip(*parts, strict=True)]
         scores = [Predicted.nll]
         if isinstance(self.likelihood, Categorical):

@@ -7,7 +7,8 @@ import io
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symdsl.render.cells import new_table, number_text, percent_text, shortened
+from symdsl.diagnostics import shortened
+from symdsl.render.cells import new_table, number_text, percent_text
 from symdsl.render.colours import INK, PAPER, QUIET
 from symdsl.render.markup import text
 
@@ -92,7 +93,7 @@ def audit_svg(
         if rank < len(_LINES):
             middle = 56 + 16 * rank
             parts.append(f'<path d="M {right} {middle} h 14" stroke="{line}" stroke-width="2"/>')
-            parts.append(_text(right + 20, middle + 3, shortened(outputs[number], _LETTERS), 10))
+            parts.append(_text(right + 20, middle + 3, shortened(outputs[number], _LETTERS, "…"), 10))
     parts += [_text(2, 54, f"{high:.3g}", 9, QUIET), _text(2, 48 + _CHART, f"{low:.3g}", 9, QUIET)]
     top = 64 + _CHART
     for column, name in enumerate(elements):

@@ -32,11 +32,6 @@ def new_table(columns: Sequence[tuple[str, Any]]) -> Table:
     return table
 
 
-def shortened(name: str, letters: int) -> str:
-    """Return a name, of which the last letters give way to `…` where it has more than `letters`."""
-    return name if len(name) <= letters else f"{name[: letters - 1]}…"
-
-
 def add_section(table: Table, rows: Iterator[Cells] | Sequence[Cells]) -> None:
     """Add rows as a group; the first column is shown once."""
     from rich.text import Text

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from symdsl.render.cells import shortened
+from symdsl.diagnostics import shortened
 from symdsl.render.colours import colour, lightness, mixed
 from symdsl.report.reading import EVIDENCE, Run, pruned_in
 from symdsl.report.scores import BINS, Reliability
@@ -254,7 +254,7 @@ def confusion_chart(counts: NDArray[np.int64], names: Sequence[str]) -> Chart:
     layout["xaxis"] |= {"type": "category", "constrain": "domain", "showgrid": False}
     layout["yaxis"] |= {"type": "category", "autorange": "reversed", "scaleanchor": "x", "constrain": "domain"}
     if any(len(name) > _LONGEST_LABEL for name in names):
-        brief = [plain(shortened(name, _LONGEST_LABEL)) for name in names]
+        brief = [plain(shortened(name, _LONGEST_LABEL, "…")) for name in names]
         for axis in ("xaxis", "yaxis"):
             layout[axis] |= {"tickmode": "array", "tickvals": content["x"], "ticktext": brief}
     return Chart(
