@@ -25,6 +25,9 @@ Key = TypeVar("Key")
 _PATIENCE = timedelta(days=7)
 """How long ranks wait for one another; those that have died are noticed at once, by their closed connections."""
 
+_JOINING = timedelta(minutes=30)
+"""How long they wait for one another to start, when there is no connection yet that could be closed."""
+
 
 class RankLostError(RunError):
     """Another rank has ended before its time.
@@ -73,7 +76,12 @@ def joined(device: str) -> Iterator[str]:
     if own.type == "cuda":
         torch.cuda.set_device(own)
     with _noticing_lost_ranks():
-        dist.init_process_group("nccl" if own.type == "cuda" else "gloo", timeout=_PATIENCE)
+        store, number, size = next(dist.rendezvous("env://", timeout=_JOINING))
+        store.set(f"started/{number}", "")
+        store.wait([f"started/{one}" for one in range(size)], _JOINING)
+        store.set_timeout(_PATIENCE)
+        backend = "nccl" if own.type == "cuda" else "gloo"
+        dist.init_process_group(backend, store=store, rank=number, world_size=size, timeout=_PATIENCE)
     try:
         yield str(own)
         with contextlib.suppress(RuntimeError):

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from symdsl.data import Examples
 from symdsl.data.records import shown
-from symdsl.evidence.kfac import KfacAccumulator
+from symdsl.evidence.kfac import Factor, KfacAccumulator
 from symdsl.evidence.loss import Categorical, Likelihood
 from symdsl.evidence.weight_use import BatchUse, output_gradients
 from symdsl.nn import BIAS, Network, RelaxedLayer, Use, derivatives_on, outputs_of
@@ -55,9 +55,9 @@ class TensorPosterior:
     """The Laplace posterior of one tensor: eigenvectors and eigenvalues of its Kronecker factors, float64.
 
     Attributes:
-        read: eigenvectors of A in columns, `[block, in, in]`.
+        read: eigenvectors of A in columns, `[block, in, rank]`; all others have eigenvalue 0.
         given: eigenvectors of G, which all blocks share, in columns, `[1, out, out]`.
-        read_values: eigenvalues of A, `[block, in]`.
+        read_values: eigenvalues of A, `[block, rank]`.
         given_values: eigenvalues of G, `[1, out]`.
         precision: of the prior of every entry.
     """
@@ -69,11 +69,17 @@ class TensorPosterior:
     precision: float
 
     @classmethod
-    def of(cls, a: Tensor, g: Tensor, precision: float) -> TensorPosterior:
+    def of(cls, a: Factor, g: Factor, precision: float) -> TensorPosterior:
         """Return the posterior of a tensor from its Kronecker factors A and G."""
-        read_values, read = torch.linalg.eigh(a)
-        given_values, given = torch.linalg.eigh(g)
-        return cls(read, given, read_values.clamp(min=0), given_values.clamp(min=0), precision)
+        if a.as_vectors:
+            basis, triangle = torch.linalg.qr(a.kept.mT.double())
+            read_values, turned = torch.linalg.eigh(triangle @ triangle.mT)
+            read = basis @ turned
+        else:
+            read_values, read = torch.linalg.eigh(a.kept.double())
+        given_values, given = torch.linalg.eigh(g.blocks().double())
+        directions = (read.contiguous(), given.contiguous())  # as they are read from a file
+        return cls(*directions, read_values.clamp(min=0), given_values.clamp(min=0), precision)
 
     def to(self, device: torch.device) -> TensorPosterior:
         """Return the same posterior on a device."""
@@ -82,9 +88,12 @@ class TensorPosterior:
 
     def covariance(self, inputs: Tensor, gradients: Tensor, noise: float) -> Tensor:
         """Return the tensor's part of the covariance of a batch's outputs, `[n, output, output]`; see `derivatives`."""
-        a = inputs.to(self.read) @ self.read
-        g = gradients.to(self.given) @ self.given
-        variances = (self.given_values[:, :, None] * self.read_values[:, None] / noise + self.precision).reciprocal()
+        inputs, g = inputs.to(self.read), gradients.to(self.given) @ self.given[0]
+        a, values = torch.einsum("nbri,bic->nbrc", inputs, self.read), self.read_values
+        if a.shape[3] < inputs.shape[3]:  # what lies in none of these directions keeps the prior's variance
+            a = torch.cat((a, inputs - torch.einsum("nbrc,bic->nbri", a, self.read)), 3)
+            values = nn.functional.pad(values, (0, inputs.shape[3]))
+        variances = (self.given_values[:, :, None] * values[:, None] / noise + self.precision).reciprocal()
         if a.shape[2] == 1:  # without a sum over uses, that over inputs comes first
             scaled = g.squeeze(3) * torch.einsum("nbri,boi->nbo", a.square(), variances).sqrt().unsqueeze(1)
         else:
@@ -339,10 +348,7 @@ def fit(
             with torch.no_grad():
                 factors.add_gradients(uses, pulled)
     blocks = factors.ggn().scaled(len(examples) / len(inputs)).blocks
-    tensors = {
-        key: TensorPosterior.of(block.input.blocks().double(), block.output.blocks().double(), precisions[key])
-        for key, block in blocks.items()
-    }
+    tensors = {key: TensorPosterior.of(block.input, block.output, precisions[key]) for key, block in blocks.items()}
     return Posterior(tensors, likelihood, noise)
 
 

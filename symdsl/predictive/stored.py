@@ -12,7 +12,8 @@ from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import Likelihood
 from symdsl.predictive.posterior import PARTS, Posterior, TensorPosterior
 
-SCHEMA = 1
+SCHEMA = 2
+"""Of schema 1 the eigenvectors of every input factor are a square matrix."""
 
 _ENTRY = "symdsl"
 
@@ -46,7 +47,7 @@ def read_posterior(path: Path, likelihood: Likelihood) -> Posterior:
     try:
         with safe_open(path, framework="pt") as file:
             header = json.loads((file.metadata() or {}).get(_ENTRY, "null"))
-            if header["schema"] != SCHEMA:
+            if header["schema"] not in (1, SCHEMA):
                 raise RunError(f"{path}: was written by another version of symdsl, which alone can load it")
             tensors = {
                 key: TensorPosterior(**{part: file.get_tensor(f"{key}/{part}") for part in PARTS}, precision=precision)

@@ -16,6 +16,7 @@ from oracles.records import Chain, candidate, sparse
 from symdsl import lowering
 from symdsl.data import Examples
 from symdsl.diagnostics import RunError
+from symdsl.evidence.kfac import Factor
 from symdsl.evidence.loss import LIKELIHOODS
 from symdsl.nn import Network
 from symdsl.predictive import (
@@ -353,7 +354,7 @@ def test_a_posterior_is_read_as_it_was_written(tmp_path: Any) -> None:
 def test_eigenvectors_give_back_the_whole_covariance() -> None:
     root, other = noise(1, 4, 4), noise(1, 3, 3, seed=1)
     a, g = root @ root.mT, other @ other.mT
-    one = TensorPosterior.of(a, g, 0.7)
+    one = TensorPosterior.of(Factor(a), Factor(g), 0.7)
     net = lowering.build(tuple(Chain(1, 1, 4).flatten().layer(FC, channels=3).nodes), 0).double()
     posterior = Posterior({"l1.FC.w": one}, LIKELIHOODS["classification"], 1.0)
     x = noise(5, 1, 1, 4, seed=2)
@@ -365,12 +366,23 @@ def test_eigenvectors_give_back_the_whole_covariance() -> None:
 @pytest.mark.parametrize("uses", [1, 3])
 def test_blocks_and_uses_add_up_as_in_the_dense_covariance(uses: int) -> None:
     a, g = noise(2, 4, 4), noise(1, 3, 3, seed=1)
-    one = TensorPosterior.of(a @ a.mT, g @ g.mT, 0.7)
+    one = TensorPosterior.of(Factor(a @ a.mT), Factor(g @ g.mT), 0.7)
     inputs, gradients = noise(5, 2, uses, 4, seed=2), noise(5, 6, 2, uses, 3, seed=3)
     jacobians = torch.einsum("nkbro,nbri->bnkoi", gradients, inputs).flatten(3)
     inverses = [torch.linalg.inv(torch.kron((g @ g.mT)[0], block) / 0.3 + 0.7 * torch.eye(12)) for block in a @ a.mT]
     dense = sum(j @ inverse @ j.mT for j, inverse in zip(jacobians, inverses, strict=True))
     assert_same(one.covariance(inputs, gradients, 0.3), dense, 1e-9)
+
+
+@pytest.mark.parametrize("uses", [1, 3])
+def test_few_vectors_give_the_posterior_of_their_matrix(uses: int) -> None:
+    vectors, g = noise(2, 3, 7), Factor(noise(1, 3, 3, seed=1) + 4 * torch.eye(3))
+    vectors[1, 2] = vectors[1, 0]  # linearly dependent
+    inputs, gradients = noise(5, 2, uses, 7, seed=2), noise(5, 6, 2, uses, 3, seed=3)
+    few = TensorPosterior.of(Factor.of(vectors), g, 0.7)
+    assert few.read.shape == (2, 7, 3)
+    whole = TensorPosterior.of(Factor(vectors.mT @ vectors), g, 0.7)
+    assert_same(few.covariance(inputs, gradients, 0.3), whole.covariance(inputs, gradients, 0.3), 1e-9)
 
 
 def test_a_gain_that_may_be_chance_leaves_the_network_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:

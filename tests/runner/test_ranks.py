@@ -253,6 +253,27 @@ with ranks.joined("cpu"):
 """
 
 
+ABSENT = """
+import os, sys
+from datetime import timedelta
+from symdsl import ranks
+ranks._JOINING = timedelta(seconds=1)
+if os.environ["RANK"] == "0":
+    try:
+        with ranks.joined("cpu"):
+            print("joined")
+    except ranks.RankLostError as error:
+        print(error)
+"""
+
+
+def test_a_rank_that_never_starts_is_not_waited_for_without_end(tmp_path):
+    with ExitStack() as stack:
+        first, second = ends(on_ranks(stack, ["-c", ABSENT], tmp_path))
+    assert first[:2] == (0, "another of the 2 ranks has ended or cannot be reached\n")
+    assert second[0] == 0
+
+
 def test_what_fails_on_one_rank_fails_on_all(tmp_path):
     with ExitStack() as stack:
         done = ends(on_ranks(stack, ["-c", DISAGREEING], tmp_path))
