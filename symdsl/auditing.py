@@ -99,7 +99,7 @@ def elements_of(group: str, height: int, width: int) -> tuple[Element, ...]:
     Raises:
         ValueError: there is no such group, or it does not map images of that size to themselves.
     """
-    if not is_orbit(group):
+    if not isinstance(group, str) or not is_orbit(group):
         raise ValueError(f"`group` (={group!r}) must be {ORBITS}")
     if reason := misfit(group, height, width):
         raise ValueError(reason)
@@ -140,13 +140,8 @@ def _rotation(degrees: float) -> Element:
     def by(angle: float) -> Callable[[Tensor], Tensor]:
         return lambda x: rotated(x, x.new_full((len(x),), angle).deg2rad())
 
-    return Element(
-        f"{degrees:.5g}\N{DEGREE SIGN}", by(degrees) if degrees else _same, by(-degrees) if degrees else _same
-    )
-
-
-def _same(x: Tensor) -> Tensor:
-    return x
+    acts = (by(degrees), by(-degrees)) if degrees else (torch.clone, torch.clone)
+    return Element(f"{degrees:.5g}\N{DEGREE SIGN}", *acts)
 
 
 @derivatives_on()
@@ -162,7 +157,8 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     Raises:
         TypeError: if the data are neither.
         ValueError: if there is no such group, it does not fit the images, these are not `[n, C, h, w]`, there is not a
-            label for each of them, a label is not a class of the module's, or images or outputs are not finite.
+            label for each of them, a label is not a class of the module's, outputs are not `[n, class]`, or images or
+            outputs are not finite.
         RunError: if the targets are not classes.
     """
     if not isinstance(data, Examples) and not (isinstance(data, tuple) and len(data) == 2):
@@ -180,6 +176,10 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     with evaluation_mode(module):
         like = next(module.parameters(), x)
         x, y = x.to(like.device, like.dtype, copy=True), y.to(like.device, torch.long, copy=True)
+        outputs = module(x[:1].clone())
+        if not isinstance(outputs, Tensor) or outputs.ndim != 2:
+            given = list(outputs.shape) if isinstance(outputs, Tensor) else f"a {type(outputs).__name__}"
+            raise ValueError(f"the module gives {given} for one image, expected logits [1, class]")
         logits = torch.stack([outputs_of(module, one.act(x)).double() for one in elements])
         wrong = y[(y < 0) | (y >= logits.shape[2])]
         if len(wrong):
@@ -222,8 +222,7 @@ def saliency(module: nn.Module, x: Tensor, labels: Tensor, group: str) -> Tensor
         total = torch.zeros_like(images)
         for step in range(STEPS):
             at = (images * (step + 0.5) / STEPS).detach().requires_grad_()
-            chosen = module(at).gather(1, own[:, None]).sum()
-            total += torch.autograd.grad(chosen, at)[0]
+            total += _slope(module(at.clone()).gather(1, own[:, None]).sum(), at)
         found.append((total * images / STEPS).abs().sum(1, keepdim=True))
     maps = torch.cat(found)
     maps = maps.where(maps >= _KEPT * maps.amax((2, 3), keepdim=True), 0.0)
@@ -242,9 +241,16 @@ def _cosine(one: Tensor, other: Tensor) -> Tensor:
 
 def _jacobian_norm(module: nn.Module, x: Tensor) -> float:
     at = x.detach().clone().requires_grad_()
-    outputs = module(at)
-    rows = [torch.autograd.grad(one.sum(), at, retain_graph=True)[0].flatten(1) for one in outputs.T]
+    outputs = module(at.clone())
+    rows = [_slope(one.sum(), at).flatten(1) for one in outputs.T]
     return float(torch.linalg.matrix_norm(torch.stack(rows, 1).double(), 2).mean())
+
+
+def _slope(total: Tensor, x: Tensor) -> Tensor:
+    """Return the gradient of a number in some images: zeros where it does not depend on them."""
+    if not total.requires_grad:
+        return torch.zeros_like(x)
+    return torch.autograd.grad(total, x, retain_graph=True, allow_unused=True, materialize_grads=True)[0]
 
 
 # ---------------------------------------------------------------- layers

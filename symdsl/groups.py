@@ -125,7 +125,7 @@ def _mirrored(rotations: tuple[Matrix, ...]) -> tuple[Matrix, ...]:
     return (*rotations, *(_product(one, _LEFT_RIGHT) for one in rotations))
 
 
-ORBITS = "p4, p4m, translations or rotations(n), n at least 2"
+ORBITS = "p4, p4m, translations or rotations(n), n from 2 to 360"
 """The words that name an orbit."""
 
 
@@ -137,7 +137,7 @@ def rotations_of(orbit: str) -> int:
 
 def is_orbit(word: str) -> bool:
     """Return whether a word names an orbit, one of `ORBITS`."""
-    return word in ("p4", "p4m", "translations") or rotations_of(word) >= 2
+    return word in ("p4", "p4m", "translations") or 2 <= rotations_of(word) <= 360
 
 
 def misfit(orbit: str, height: int, width: int) -> str:
@@ -154,7 +154,8 @@ def misfit(orbit: str, height: int, width: int) -> str:
         return (
             "" if fits else f"`translations` move by quarters of a side, but 4 does not divide those of {size} images"
         )
-    return "" if height == width else f"`{orbit}` turns images, but {size} ones are not square"
+    fits = height == width or rotations_of(orbit) == 2  # a half turn maps any image to itself
+    return "" if fits else f"`{orbit}` turns images, but {size} ones are not square"
 
 
 TRIVIAL = "trivial"

@@ -29,6 +29,7 @@ _CUDA: dict[str, Any] = {
     "max_memory_allocated": lambda device=None: 0,
     "reset_peak_memory_stats": lambda device=None: None,
     "_lazy_init": lambda: None,
+    "is_current_stream_capturing": lambda: False,
 }
 """What `torch.cuda` says of it."""
 

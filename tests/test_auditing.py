@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 from xml.etree import ElementTree
 
 import attrs
@@ -10,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from torch import nn
+from torch import Tensor, nn
 
 import symdsl
 from oracles.comparison import assert_same
@@ -230,6 +232,64 @@ def test_a_label_is_a_class_of_the_module(first: int, wrong: int) -> None:
     assert bytes_alike == symdsl.audit(module, (noise(2, 1, 4, 4).numpy(), np.array([0, 3])))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"images of shape \[2, 4, 4\], expected \[n, C, h, w\]"):
         symdsl.audit(module, (noise(2, 4, 4), torch.tensor([0, 3])))
+
+
+def test_half_turns_map_any_image_to_itself() -> None:
+    class Turned(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return (x + x.rot90(2, (-2, -1))).flatten(1)[:, :3]
+
+    found = symdsl.audit(Turned(), (noise(5, 1, 8, 6), torch.arange(5) % 3), "rotations(2)")
+    assert (found.elements, found.logit_invariance) == (("0°", "180°"), 0.0)
+
+
+class Constant(nn.Module):
+    """Says the same of every image."""
+
+    def __init__(self, learned: bool) -> None:
+        super().__init__()
+        self.says = nn.Parameter(torch.tensor([0.0, 1.0, 2.0]).double(), requires_grad=learned)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.says.expand(len(x), 3)
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_outputs_that_do_not_depend_on_the_image_are_invariant(learned: bool) -> None:
+    found = symdsl.audit(Constant(learned), (noise(6, 1, 8, 8), torch.arange(6) % 3), "p4m")
+    assert (found.logit_invariance, found.saliency_similarity, found.jacobian_norm) == (0.0, 1.0, 0.0)
+
+
+def test_a_module_may_change_what_it_reads_in_place() -> None:
+    class Doubling(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            x *= 2
+            return super().forward(x)
+
+    plain, data = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).double(), (noise(6, 1, 8, 8), torch.arange(6) % 3)
+    doubled = nn.Sequential(nn.Flatten(), nn.Linear(64, 3)).double()
+    doubled.load_state_dict({"1.weight": 2 * plain[1].weight.detach(), "1.bias": plain[1].bias.detach()})
+    for group in ("p4", "rotations(3)"):
+        found, expected = symdsl.audit(Doubling(*plain), data, group), symdsl.audit(doubled, data, group)
+        assert found.nll == pytest.approx(expected.nll)
+        assert found.jacobian_norm == pytest.approx(expected.jacobian_norm)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "given"),
+    [(lambda x: x.sum((1, 2, 3)), r"\[1\]"), (lambda x: x, r"\[1, 1, 4, 4\]"), (lambda x: (x, x), "a tuple")],
+)
+def test_outputs_are_the_logits_of_classes(outputs: Callable[[Tensor], Any], given: str) -> None:
+    module = nn.Identity()
+    module.forward = outputs  # type: ignore[method-assign]
+    with pytest.raises(ValueError, match=rf"the module gives {given} for one image, expected logits \[1, class\]"):
+        symdsl.audit(module, (noise(2, 1, 4, 4), torch.zeros(2).long()))
+
+
+@pytest.mark.parametrize("group", [4, None, "rotations(361)", "rotations(1)"])
+def test_a_group_has_a_name(group: Any) -> None:
+    with pytest.raises(ValueError, match=r"must be p4, p4m, translations or rotations\(n\), n from 2 to 360"):
+        symdsl.audit(nn.Flatten(), (noise(2, 1, 4, 4), torch.zeros(2).long()), group)
 
 
 # ---------------------------------------------------------------- regulariser

@@ -119,6 +119,12 @@ def test_a_reason_that_names_the_folder_names_it_once(tmp_path: Path) -> None:
     assert "run: cannot be used" in text(listed(tmp_path)).replace(f"{tmp_path}/", "")
 
 
+def test_a_damaged_line_of_metrics_does_not_make_the_run_damaged(tmp_path: Path) -> None:
+    finished(tmp_path / "run", 1, TEST)
+    (tmp_path / "run" / "metrics.jsonl").write_text('{"epoch": "x"\n{"epoch": 2}\n')
+    assert [(one.status, one.nll) for one in listed(tmp_path)] == [("finished", TEST["nll"])]
+
+
 def test_a_folder_that_is_a_run_is_listed_itself(tmp_path: Path) -> None:
     finished(tmp_path / "run", 1, TEST)
     assert [one.folder for one in listed(tmp_path / "run")] == [tmp_path / "run"]

@@ -27,7 +27,7 @@ def layer(node: ast.Layer, walker: Walker) -> None:
     name = walker.begin_layer(node.name, _title(node))
     candidates = candidates_of(node, walker)
     activations = _activations(node.activations, walker)
-    walker.last = node
+    walker.last, walker.where_last = node, walker.scope
     out = _out_shape(node, name, walker)
     shape, walker.shape = walker.shape, out
     if out is None or shape is None:

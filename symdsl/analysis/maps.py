@@ -51,7 +51,7 @@ def _image(node: ast.Input, walker: Walker) -> Shape | None:
     return _checked(shape, walker.data, call, walker) if sound and walker.data is not None else shape
 
 
-def _checked(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Shape:
+def _checked(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Shape | None:
     """Return the shape of an input, or what the data deliver if it only has their numbers in another order."""
     delivered = Shape(data.channels, data.height, data.width)
     if shape == delivered:
@@ -66,7 +66,7 @@ def _checked(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Shape:
     notes = [(data.source.span, f"delivers {delivered} after all transforms")]
     walker.scope.collector.report("E208", call.span, message, help=help, notes=notes)
     sizes = (shape.channels, shape.height, shape.width)
-    return delivered if sorted(sizes) == sorted((data.channels, data.height, data.width)) else shape
+    return None if sorted(sizes) == sorted((data.channels, data.height, data.width)) else shape
 
 
 def lift(node: ast.Lift, walker: Walker) -> None:

@@ -15,8 +15,8 @@ from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
 from symdsl.analysis.values import Applied, Given, describe, is_number
 from symdsl.catalog.networks import NORMAL
-from symdsl.diagnostics import NOWHERE, Span, listing
-from symdsl.kinds import KINDS, Arguments, Tensor, completed, label
+from symdsl.diagnostics import NOWHERE, Collector, Span, listing
+from symdsl.kinds import KINDS, Arguments, Kind, Tensor, completed, label
 from symdsl.language import ast
 
 BIAS = "bias"
@@ -213,7 +213,10 @@ class Rules:
         drafts = [one for one in walked.drafts if isinstance(one, LayerDraft) and one.name in meant]
         candidates = [one for draft in drafts for one in draft.candidates]
         fitting = [(draft, one) for draft in drafts for one in draft.candidates if matches(kind.text, one.kind.name)]
-        if tensor and matches(kind.text, BIAS):
+        named = [one for _, one in fitting] or candidates
+        if named and all(one.kind.fixed is not None for one in named):
+            report_fixed(named[0].kind, kind.span, self.scope.collector)
+        elif tensor and matches(kind.text, BIAS):
             help = f"write `{layer.text}.{kind.text}`"
             self.scope.collector.report("E501", tensor[0].span, "a bias is a single tensor without a name", help=help)
         elif not fitting:
@@ -229,6 +232,12 @@ class Rules:
     def _report_unmatched(self, what: str, part: ast.Pattern, known: Iterable[str], name: str = "") -> None:
         nothing = ": this prior matches nothing"
         unknown("E501", what, name or part.text, part.span, known, self.scope.collector, nothing)
+
+
+def report_fixed(kind: Kind, span: Span, collector: Collector) -> None:
+    """Report a prior of a kind with fixed weights."""
+    message = f"the weights of `{kind.name}` are fixed: this prior matches nothing"
+    collector.report("E501", span, message, help="drop it")
 
 
 def read_rules(rules: Iterable[ast.Rule], scope: Scope) -> Rules:

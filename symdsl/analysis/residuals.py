@@ -84,7 +84,7 @@ def _check_channels(node: ast.Residual, reads: Shape, writes: Shape, walker: Wal
         message = f"the body of a `residual` reads {reads.channels} channels and ends with {writes.channels}"
         notes = [(_word(node), f"reads {reads}")]
         span, help = walker.last.channels.span, f"end with {reads.channels} channels"
-        walker.scope.collector.report("E209", span, message, help=help, notes=notes)
+        (walker.where_last or walker.scope).collector.report("E209", span, message, help=help, notes=notes)
 
 
 def _word(node: ast.Residual) -> Span:

@@ -66,6 +66,7 @@ class Walker:
         average: the innermost `average` around the next item, which reads a map that is not lifted.
         averaged: the last `average` of the network itself that is finished.
         last: the last item that was finished, `repeat`s and blocks taken for the last one in them.
+        where_last: the scope of the last layer, whose reports name the uses that it stands in.
         doubtful: names of layers of which a candidate could not be understood.
         complete: whether no layer is missing, but for what could not be read.
         started: the `input`, or what stands for one that is missing, which is reported.
@@ -89,6 +90,7 @@ class Walker:
     average: ast.Average | None = None
     averaged: ast.Average | None = None
     last: ast.Item | None = None
+    where_last: Scope | None = None
     doubtful: set[str] = attrs.field(factory=set)
     complete: bool = True
     started: ast.Input | None = None

@@ -236,11 +236,11 @@ def _unroll(outline: Outline, arguments: Arguments) -> Outline:
 
 
 def _moved(name: str) -> Callable[[Outline, Arguments], Outline]:
-    """A transform that moves images by up to `name` pixels."""
+    """A transform that moves images by up to `name` pixels, those of one row along it."""
 
     def apply(outline: Outline, arguments: Arguments) -> Outline:
         pixels = _whole(arguments, name)
-        if pixels >= min(outline.height, outline.width):
+        if pixels >= (outline.width if outline.height == 1 else min(outline.height, outline.width)):
             raise MisfitError(f"`{name}` (={pixels}) must be smaller than the image ({outline.height}x{outline.width})")
         return outline
 

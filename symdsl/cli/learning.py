@@ -56,7 +56,8 @@ class _Request:
         moved = not self.several and all(key.startswith("data.") for key in self.overrides)
         if self.spec is None and self.overrides and not moved:
             raise click.UsageError(
-                "a run continues as it was started: leave `--set` and `--seed` out, or give its SPEC too"
+                "a run continues as it was started: leave `--set` and `--seed` out, or give its SPEC too; "
+                "`symdsl search SPEC --from RUN` starts a new run from its weights"
             )
         if self.weights_from and (self.resume or self.several):
             raise click.UsageError("`--from` starts one new run: leave `--resume` and `--seeds` out")

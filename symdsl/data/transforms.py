@@ -138,9 +138,12 @@ def translate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 
 def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
-    """Return images moved down and right by `by` (`[example, 2]`, whole pixels, at most `margin`); zeros move in."""
+    """Return images moved down and right by `by` (`[example, 2]`, whole pixels, at most `margin`); zeros move in.
+
+    Images of one row, such as signals, move along it only.
+    """
     height, width = x.shape[2:]
-    rows = torch.arange(height, device=x.device) + margin - by[:, :1]
+    rows = torch.arange(height, device=x.device) + margin - by[:, :1] * (height > 1)
     columns = torch.arange(width, device=x.device) + margin - by[:, 1:]
     examples = torch.arange(len(x), device=x.device)[:, None, None]
     framed = functional.pad(x, (margin,) * 4).permute(0, 2, 3, 1)

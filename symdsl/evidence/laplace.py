@@ -191,7 +191,7 @@ def fit(
         precisions: prior precisions by key of `net.tensors()`; 1 for those left out.
         noise: variance of the Gaussian likelihood; 1 for classification.
         seed: of drawn labels, for `mc(m)`, of random signs, for `rademacher(m)`, and of sketches, for `joint`.
-        batch: examples at a time.
+        batch: examples at a time; changes nothing but round-off, memory and which labels or signs are drawn.
 
     Raises:
         TypeError: if `net` or `examples` is of another type, `y` holds neither whole nor real numbers, or `batch` is
@@ -222,12 +222,11 @@ def fit(
         raise TypeError(f"`batch` (={batch!r}) must be a whole number")
     if batch < 1:
         raise ValueError(f"`batch` (={batch}) must be at least 1")
-    if examples.x.is_floating_point():
-        examples = attrs.evolve(examples, x=examples.x.to(net.dtype))
-    y = _targets(net, examples)
+    x = examples.x.to(net.dtype) if examples.x.is_floating_point() else examples.x
+    y = _targets(net, x, examples.y)
     source = parse_fisher(fisher) if isinstance(fisher, str) else fisher
     drawn = torch.Generator(net.device).manual_seed(seed)
-    found = estimate(net, examples.x, y, likelihood, source, drawn, CURVATURES[curvature], int(batch))
+    found = estimate(net, x, y, likelihood, source, drawn, CURVATURES[curvature], int(batch))
     return laplace_of(net, found, likelihood, dict.fromkeys(parameters, 1.0) | given, noise)
 
 
@@ -242,9 +241,8 @@ def _check_all_counted(net: Network, parameters: Mapping[str, nn.Parameter]) -> 
             raise ValueError(f"`{name}` is no parameter of the spec's network: freeze it, or leave it out")
 
 
-def _targets(net: Network, examples: Examples) -> Tensor:
+def _targets(net: Network, x: Tensor, y: Tensor) -> Tensor:
     """The targets of examples that a network can learn from: labels `[N]`, int64, or numbers `[N, output]`."""
-    x, y = examples.x, examples.y
     if not x.is_floating_point():
         raise TypeError(f"`examples.x` (={x.dtype}) must hold floats, as the network reads them")
     if len(x) != len(y):

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import math
 import shutil
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -109,7 +110,9 @@ def _write_pt2(run: Run, net: nn.Sequential, path: Path) -> Function:
     batch = torch.export.Dim("batch", min=1)
     program = torch.export.export(net, _example(run), dynamic_shapes=({0: batch},))
     torch.export.save(program, path, extra_files={f"{name}.json": text for name, text in _facts(run).items()})
-    read: Function = torch.export.load(path).module()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The given buffer is not writable")  # torch 2.11 warns of its own reading
+        read: Function = torch.export.load(path).module()
     return read
 
 

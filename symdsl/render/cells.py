@@ -86,7 +86,7 @@ def _tables(shown: Any) -> Iterator[Table]:
 
 
 def is_unlearned(result: Mapping[str, Any]) -> bool:
-    """Return whether a search learned no prior, by its result or its row of a sweep: its network fits too little."""
+    """Return whether a search learned no prior, by its result or its row of a sweep."""
     return result.get("objective") != "map" and result.get("priors_learned") is False
 
 

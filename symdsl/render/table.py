@@ -154,14 +154,16 @@ def _learned(layer: Mapping[str, Any], candidate: Mapping[str, Any]) -> Cells:
         number_text(candidate["effective"]),
         number_text(candidate["normalised"]),
         percent_text(candidate["relative"]),
-        _verdict(layer, name),
+        _verdict(layer, name, candidate),
     )
 
 
-def _verdict(layer: Mapping[str, Any], name: str) -> str:
+def _verdict(layer: Mapping[str, Any], name: str, candidate: Mapping[str, Any]) -> str:
     if name == layer["chosen"]:
         return "chosen"
-    return "" if name in layer["kept"] else "removed"
+    if name in layer["kept"]:
+        return ""
+    return "below 1 %" if layer["chosen"] is not None and not candidate.get("pruned", True) else "removed"
 
 
 def _numbers(values: float | Sequence[float | None] | None) -> str:
@@ -171,7 +173,9 @@ def _numbers(values: float | Sequence[float | None] | None) -> str:
 
 def unlearned_words(result: Mapping[str, Any]) -> list[str]:
     """Return a line which says that a search has learned no prior, or nothing if it has."""
-    return ["no prior was learned: the network fits too little"] if is_unlearned(result) else []
+    return (
+        ["no prior was learned: the evidence never exceeded that of constant outputs"] if is_unlearned(result) else []
+    )
 
 
 def score_lines(result: Mapping[str, Any]) -> list[str]:

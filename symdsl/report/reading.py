@@ -134,6 +134,7 @@ def _read(run: RunFolder) -> Run:
     if finished:
         run.refuse_damaged(PREDICTIONS)
     graph = run.read_graph()
+    run.refuse_damaged(SPEC)
     return Run(
         folder=run.path,
         info=info,

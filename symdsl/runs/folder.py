@@ -517,7 +517,7 @@ def _refuse_used(folder: Path) -> None:
 
 def has_checkpoint(folder: Path) -> bool:
     """Return whether a folder has a checkpoint, complete or not."""
-    return any((folder / name).exists() for name in checkpoint.STATES)
+    return all(any((folder / name).exists() for name in names) for names in (checkpoint.STATES, checkpoint.TENSORS))
 
 
 def _stamp(now: datetime) -> str:

@@ -96,7 +96,7 @@ def _listed(folder: Path) -> Listed:
 
 
 def _read(run: RunFolder) -> Listed:
-    info, records = run.read_info(), run.read_metrics()
+    info, records = run.read_info(), run.read_metrics(damaged=True)
     key = "neg_log_evidence_per_example"
     known = Listed(
         folder=run.path,

@@ -1,6 +1,8 @@
 """Kinds with fixed weights."""
 
-from analysis.specs import codes
+import pytest
+
+from analysis.specs import codes, found
 
 SPEC = """
 data digits(size = 8)
@@ -18,3 +20,15 @@ prior { h1.bias ~ normal(variance = 2) }
 
 def test_a_prior_of_a_bias_that_is_not_there_matches_nothing() -> None:
     assert codes(SPEC) == ["E501"]
+
+
+@pytest.mark.parametrize("selector", ["h1.RFF", "h1.*", "*.RFF", "h1.RFF.w", "h1.bias.w", "h1.FC"])
+def test_a_prior_of_fixed_weights_matches_nothing(selector: str) -> None:
+    (only,) = found(SPEC.replace("h1.bias", selector))
+    assert (only.code, only.message) == ("E501", "the weights of `RFF` are fixed: this prior matches nothing")
+
+
+@pytest.mark.parametrize("candidate", ["RFF ~ normal(precision = 3)", "RFF(lengthscale = 2) ~ normal(variance = 2)"])
+def test_a_candidate_with_fixed_weights_has_no_prior(candidate: str) -> None:
+    (only,) = found(SPEC.replace("RFF ->", f"{candidate} ->").replace("prior { h1.bias", "prior { out.FC"))
+    assert (only.code, only.message) == ("E501", "the weights of `RFF` are fixed: this prior matches nothing")

@@ -85,3 +85,17 @@ def test_a_library_cannot_be_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["", "// nothing\n"])
 def test_nothing_is_no_library(tmp_path: Path, text: str) -> None:
     assert said(tmp_path, text) == ["E311 1"]
+
+
+@pytest.mark.parametrize("call", ["p(2)", "p(w = 2)", "p(2, 3)"])
+def test_a_wrong_default_is_reported_also_where_the_call_needs_none(tmp_path: Path, call: str) -> None:
+    network = """
+network p(w: whole = 2.5, v: whole = w + 1) {
+  input image(1, 8, 8)
+  layer a: CONV(3) -> w + v
+  flatten
+  layer h: FC -> 10
+}
+"""
+    assert said(tmp_path, f"data digits\n{network}\nnetwork q = {call}\n") == ["E401 3"]
+    assert said(tmp_path, f"data digits\n{network.replace('2.5', '2')}\nnetwork q = {call}\n") == []

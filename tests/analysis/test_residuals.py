@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from analysis.specs import codes, framed, items
+from analysis.specs import codes, found, framed, items
 from symdsl.analysis.facts import Join, Node
 from symdsl.analysis.joins import emptied, joins, without
 from symdsl.catalog.networks import ACTIVATIONS, AWAY_FROM_ZERO
@@ -50,6 +50,13 @@ def test_a_block_is_a_fork_and_a_join() -> None:
 
 def test_a_block_that_reads_the_input_begins_there() -> None:
     assert bodies(nodes("residual { layer: CONV(3) -> 1 }\nflatten")) == {"residual": ("input", ["l1"])}
+
+
+def test_the_use_that_ends_a_body_with_other_channels_is_named() -> None:
+    blocks = "block b(w) { layer: CONV(3) -> w }\ninput image(1, 8, 8)\nlayer: CONV(3) -> 4\n"
+    (one,) = found(framed(f"{blocks}residual {{\n  use b(4)\n  use b(5) as wide\n}}\nflatten\nlayer h: FC -> classes"))
+    assert one.code == "E209"
+    assert [place.line.strip() for place in one.notes] == ["residual {", "use b(5) as wide"]
 
 
 def test_layers_of_blocks_are_named_after_the_use_around_them() -> None:

@@ -105,6 +105,16 @@ def test_a_network_on_a_line_keeps_its_reflection() -> None:
     assert strict_symmetry(build(spec(items).facts)).invariant == ("translations", "left-right flips")
 
 
+@pytest.mark.parametrize("step", ["translate(5)", "augment(flip)", "augment(shift = 63)"])
+def test_a_line_moves_by_less_than_its_length(step: str) -> None:
+    assert codes(text("").replace("unroll", f"unroll |> {step}")) == []
+    assert codes(text("").replace("unroll", "unroll |> translate(64)")) == ["E602"]
+
+
+def test_no_second_error_follows_from_numbers_in_another_order() -> None:
+    assert codes(text("layer: CONV(3) -> 2 stride 2", "image(1, 64, 1)")) == ["E208"]
+
+
 def test_other_data_are_said_in_the_words_of_a_signal() -> None:
     (one,) = found(text("", "image(1, 8, 8)"))
     assert (one.code, one.help) == ("E208", "write `signal(1, 64)`, or change the data")

@@ -53,6 +53,13 @@ def test_arrays_go_through_the_transforms_of_the_data(steps: str, tmp_path: Path
     assert prepare.left_out == ()
 
 
+def test_a_file_of_arrays_is_no_pipe_and_no_folder(tmp_path: Path) -> None:
+    prepare, _ = preparation("|> crop(6)", tmp_path)
+    os.mkfifo(tmp_path / "pipe.npz")
+    with pytest.raises(RunError, match=r"pipe\.npz: cannot be read: it is a device, not a file"):
+        read_inputs([tmp_path / "pipe.npz"], prepare)
+
+
 def test_what_draws_at_random_is_left_out(tmp_path: Path) -> None:
     drawn = "rotate(degrees = 30) |> shuffle(alike = false) |> subset(10)"
     steps = f"|> crop(3) |> quadrants |> {drawn} |> standardize |> augment(flip)"

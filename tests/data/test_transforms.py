@@ -160,6 +160,14 @@ def test_shifting_moves_down_and_right_and_fills_with_zeros(rows: int, columns: 
             assert torch.equal(moved[0, :, i, j], expected)
 
 
+def test_what_has_one_row_moves_along_it_only() -> None:
+    x, by = noise(3, 2, 1, 6), torch.tensor([[1, 2], [-2, -1], [2, 0]])
+    along = shifted(x.transpose(2, 3).expand(3, 2, 6, 6).transpose(2, 3), by * torch.tensor([0, 1]), 2)
+    assert torch.equal(shifted(x, by, 2), along[:, :, :1])
+    moved = transformed(dataset(x), "translate", pixels=2).train.x
+    assert moved.flatten(1).any(1).all()
+
+
 def test_translate_reaches_every_shift_within_the_limit_and_none_beyond() -> None:
     point = torch.zeros(400, 1, 7, 7)
     point[:, :, 3, 3] = 1

@@ -1,4 +1,5 @@
 import math
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
@@ -400,6 +401,11 @@ def test_what_was_not_made_by_compile_is_refused():
     for other in ((data.x, data.y), Examples(data.x.numpy(), data.y.numpy())):
         with pytest.raises(TypeError, match=rf"`examples` \(of type {type(other).__name__}\) must be `Examples`"):
             laplace.fit(net, other)
+
+
+def test_any_object_with_tensors_x_and_y_gives_examples():
+    net, data = classifier()
+    assert laplace.fit(net, SimpleNamespace(x=data.x, y=data.y)).log_evidence() == laplace.fit(net, data).log_evidence()
 
 
 def test_parameters_that_were_tied_or_added_are_refused():

@@ -57,6 +57,12 @@ def test_result_table_is_table_4():
     ]
 
 
+def test_a_candidate_is_called_removed_where_it_was():
+    learned = result(small(), {"l[1]": [0.0, 1.0]})
+    learned["layers"][0]["candidates"][0]["pruned"] = False
+    assert lines(result_table(learned))[2].endswith("0.00 % below 1 %")
+
+
 def test_result_table_ends_with_the_scores():
     assert lines(result_table(result(small(), {"l[1]": [0.0, 1.0]})))[-3:] == [
         "test: accuracy 95.70 %, NLL 0.12 nats, ECE 0.02",

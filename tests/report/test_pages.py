@@ -390,6 +390,14 @@ def test_a_run_that_is_named_must_be_readable(changed: Callable[..., Path]) -> N
         read_runs([folder])
 
 
+def test_a_spec_that_was_edited_is_not_shown_as_that_of_the_run(changed: Callable[..., Path]) -> None:
+    folder = changed()
+    spec = folder / "spec.sym"
+    spec.write_text(f"{spec.read_text()}\n# edited\n")
+    with pytest.raises(RunError, match=r"spec.sym: damaged or edited"):
+        read_runs([folder])
+
+
 def test_without_its_packages_a_report_says_what_to_install(searched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     with pytest.raises(RunError, match=r"a report needs `plotly.offline`: run `pip install 'symdsl\[report\]'`"):

@@ -105,7 +105,16 @@ def test_a_run_whose_network_never_fits_says_so(small, tmp_path, epochs, every, 
     idle = sum(note.startswith("no evidence step took place: `every` is 1,000, and ") for note in heard.notes)
     assert idle == (every == 1000)
     assert result["priors_learned"] == (notes == 0)
-    assert ("no prior was learned: the network fits too little" in score_lines(result)) == (notes > 0)
+    line = "no prior was learned: the evidence never exceeded that of constant outputs"
+    assert (line in score_lines(result)) == (notes > 0)
+
+
+def test_a_fitted_network_without_learned_priors_is_not_told_to_train_longer(small):
+    heard = Listening()
+    one = trained(small(**EASY))
+    one.note, one._has_fitted = heard.on_note, False
+    one.final()
+    assert heard.notes[0] == NOTE.replace("train longer", "fewer parameters or more examples would help")
 
 
 def test_a_result_of_map_says_nothing_of_learned_priors(small, tmp_path):
