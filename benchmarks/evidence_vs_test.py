@@ -20,7 +20,7 @@ from kept import result_of
 from scipy.stats import spearmanr
 
 from symdsl import spec
-from symdsl.runner.searching import Objective
+from symdsl.runs.schema import Objective
 
 TEXT = """
 data digits |> standardize

@@ -28,7 +28,7 @@ from kept import result_of, setting
 
 import symdsl
 from symdsl import spec
-from symdsl.runner.searching import Objective
+from symdsl.runs.schema import Objective
 
 SPECS = Path(__file__).parent.parent / "specs" / "invariance"
 TURNS = {"fully": "180", "partially": "90", "plain": "0"}

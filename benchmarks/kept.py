@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from symdsl import runner
-from symdsl.runner.searching import Objective, objective_of
+from symdsl.runner.searching import objective_of
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import SPEC
+from symdsl.runs.schema import Objective
 from symdsl.spec import Spec
 
 

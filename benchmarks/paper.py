@@ -31,9 +31,9 @@ from symdsl.language.printer import print_program
 from symdsl.progress import Observers, Silent
 from symdsl.runner.engines import Children
 from symdsl.runner.many import run_all
-from symdsl.runner.searching import Objective
 from symdsl.runner.tasks import Task, reason_of
 from symdsl.runs import RunFolder, Status
+from symdsl.runs.schema import Objective
 from symdsl.spec import Spec, load, parse
 
 SPECS = Path(__file__).parent.parent / "specs" / "paper"

@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 from published import Figures, Row
 
-from symdsl.runner.searching import Objective
+from symdsl.runs.schema import Objective
 from symdsl.runs.summary import moments
 
 Result = Mapping[str, Any]

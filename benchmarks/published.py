@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from symdsl.runner.searching import Objective
+from symdsl.runs.schema import Objective
 
 
 @attrs.frozen

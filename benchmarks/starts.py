@@ -18,7 +18,7 @@ from typing import Any
 from kept import result_of, setting
 
 from symdsl import spec
-from symdsl.runner.searching import Objective
+from symdsl.runs.schema import Objective
 from symdsl.runs.summary import moments
 
 Results = Mapping[str, Sequence[Mapping[str, Any]]]

@@ -21,7 +21,7 @@ from kept import result_of, setting
 
 from symdsl import spec
 from symdsl.analysis.joins import emptied
-from symdsl.runner.searching import Objective
+from symdsl.runs.schema import Objective
 
 SPECS = Path(__file__).parent.parent / "specs"
 TASKS = ("kernel_size", "kernel_size_shuffled")

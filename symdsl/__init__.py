@@ -56,7 +56,7 @@ _MODULES = {"data": "data", "laplace": "evidence.laplace", "render": "render"}
 
 
 def __getattr__(name: str) -> Any:
-    """Imports a public name when it is first asked for, so that checking a spec never waits for torch."""
+    """Import a public name when it is first asked for, so that checking a spec never waits for torch."""
     if name in _MODULES:
         return importlib.import_module(f"symdsl.{_MODULES[name]}")
     if name not in _HOMES:

@@ -138,10 +138,9 @@ def _turn(number: int, flip: bool) -> Element:
 
 def _rotation(degrees: float) -> Element:
     def by(angle: float) -> Callable[[Tensor], Tensor]:
-        return lambda x: rotated(x, x.new_full((len(x),), angle).deg2rad())
+        return lambda x: rotated(x, x.new_full((len(x),), angle).deg2rad()) if angle else x.clone()
 
-    acts = (by(degrees), by(-degrees)) if degrees else (torch.clone, torch.clone)
-    return Element(f"{degrees:.5g}\N{DEGREE SIGN}", *acts)
+    return Element(f"{degrees:.5g}\N{DEGREE SIGN}", by(degrees), by(-degrees))
 
 
 @derivatives_on()
@@ -149,8 +148,7 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     """Measure how invariant a classifier is to a group.
 
     Args:
-        module: any torch module, `[n, C, h, w] -> [n, class]` logits; put in evaluation mode for the
-            measurement.
+        module: any torch module, `[n, C, h, w] -> [n, class]` logits; put in evaluation mode for the measurement.
         data: examples, or their images and labels, as the module reads them.
         group: `p4` (quarter turns), `p4m` (with flips), `translations`, or `rotations(n)`, bilinear unless n is 2 or 4.
 

@@ -284,9 +284,10 @@ def record(diagnostic: Diagnostic) -> dict[str, object]:
         "message": diagnostic.message,
         "help": diagnostic.help or None,
         "filename": diagnostic.span.source,
-        "location": _start(diagnostic.span),
-        "end_location": _end(diagnostic.span),
-        "notes": [_note_record(note) for note in diagnostic.notes],
+        **_location(diagnostic.span),
+        "notes": [
+            {"message": note.label, "filename": note.span.source, **_location(note.span)} for note in diagnostic.notes
+        ],
         "fix": _fix_record(diagnostic.fix),
     }
 
@@ -296,20 +297,10 @@ def render_github(diagnostics: Iterable[Diagnostic]) -> str:
     return "\n".join(_annotation(one) for one in diagnostics)
 
 
-def _start(span: Span) -> dict[str, int]:
-    return {"line": span.line, "column": span.column}
-
-
-def _end(span: Span) -> dict[str, int]:
-    return {"line": span.end_line, "column": span.end_column}
-
-
-def _note_record(note: Place) -> dict[str, object]:
+def _location(span: Span) -> dict[str, dict[str, int]]:
     return {
-        "message": note.label,
-        "filename": note.span.source,
-        "location": _start(note.span),
-        "end_location": _end(note.span),
+        "location": {"line": span.line, "column": span.column},
+        "end_location": {"line": span.end_line, "column": span.end_column},
     }
 
 
@@ -320,8 +311,7 @@ def _fix_record(fix: Fix | None) -> dict[str, object] | None:
         "message": fix.message,
         "filename": fix.span.source,
         "content": fix.content,
-        "location": _start(fix.span),
-        "end_location": _end(fix.span),
+        **_location(fix.span),
     }
 
 
@@ -369,11 +359,7 @@ def _render_place(place: Place, arrow: str, mark: str, style: str, paint: _Paint
     number = paint("gutter", f"{place.span.line:>{_GUTTER}} |")
     bar = paint("gutter", f"{'':>{_GUTTER}} |")
     label = f" {_visible(place.label)}" if place.label else ""
-    return [
-        where,
-        f"{number} {shown}".rstrip(),
-        f"{bar} {' ' * before}{paint(style, mark * under)}{label}",
-    ]
+    return [where, f"{number} {shown}".rstrip(), f"{bar} {' ' * before}{paint(style, mark * under)}{label}"]
 
 
 def _excerpt(place: Place) -> tuple[str, int, int]:

@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TextIO
 
 if TYPE_CHECKING:
@@ -224,9 +223,7 @@ class Observers:
         """Open the display, if there is one."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Close the display, whatever ended the searches."""
 
     def on_start(self, folder: Path) -> None:
@@ -293,9 +290,7 @@ class BarsOfAll(Observers):
         self._display.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Leave the last state of all bars on the screen."""
         self._display.stop()
 

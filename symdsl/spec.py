@@ -176,9 +176,8 @@ def load_data(path: str | Path, overrides: Mapping[str, object] | None = None) -
     found = None
     if program is not None:
         given, profiles = _given(overrides), profiles_of(program, collector)
-        found = data_facts(
-            apply(program, choose(program, profiles, given, collector), given, collector).program, collector
-        )
+        applied = apply(program, choose(program, profiles, given, collector), given, collector)
+        found = data_facts(applied.program, collector)
     collector.raise_errors()
     assert found is not None, "without facts there is an error"
     return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from symdsl.diagnostics import RunError
@@ -82,13 +83,10 @@ def _network_graph(spec: Spec) -> bytes:
     return json_bytes(to_json(spec.graph()))
 
 
-def _network_picture(format: Format) -> Callable[[Spec], bytes]:
-    def view(spec: Spec) -> bytes:
-        from symdsl.render import architecture
+def _network_picture(format: Format, spec: Spec) -> bytes:
+    from symdsl.render import architecture
 
-        return architecture(spec.graph(), None, format)
-
-    return view
+    return architecture(spec.graph(), None, format)
 
 
 def _run_table(run: RunFolder) -> bytes:
@@ -101,13 +99,10 @@ def _run_json(run: RunFolder) -> bytes:
     return json_bytes(run.read_result())
 
 
-def _run_picture(format: Format) -> Callable[[RunFolder], bytes]:
-    def view(run: RunFolder) -> bytes:
-        from symdsl.render import architecture
+def _run_picture(format: Format, run: RunFolder) -> bytes:
+    from symdsl.render import architecture
 
-        return architecture(run.read_graph(), run.read_result(), format)
-
-    return view
+    return architecture(run.read_graph(), run.read_result(), format)
 
 
 def _seeds_table(folder: SeedsFolder) -> bytes:
@@ -120,17 +115,14 @@ def _seeds_json(folder: SeedsFolder) -> bytes:
     return json_bytes(folder.content())
 
 
-def _seeds_picture(format: Format) -> Callable[[SeedsFolder], bytes]:
-    def view(folder: SeedsFolder) -> bytes:
-        from symdsl.render import mean_architecture
-        from symdsl.runs import RunFolder
+def _seeds_picture(format: Format, folder: SeedsFolder) -> bytes:
+    from symdsl.render import mean_architecture
+    from symdsl.runs import RunFolder
 
-        finished = folder.finished()
-        if not finished:
-            raise RunError(f"{folder.path}: no seed is finished, there is nothing to draw yet")
-        return mean_architecture(RunFolder.view(folder.run(finished[0])).read_graph(), folder.content(), format)
-
-    return view
+    finished = folder.finished()
+    if not finished:
+        raise RunError(f"{folder.path}: no seed is finished, there is nothing to draw yet")
+    return mean_architecture(RunFolder.view(folder.run(finished[0])).read_graph(), folder.content(), format)
 
 
 def _sweep_table(folder: SweepFolder) -> bytes:
@@ -166,21 +158,21 @@ NETWORK_VIEWS: dict[str, Callable[[Spec], bytes]] = {
     "summary": _network_table,
     "json": _network_json,
     "graph": _network_graph,
-    **{format: _network_picture(format) for format in PICTURES},
+    **{format: partial(_network_picture, format) for format in PICTURES},
 }
 """Views of a network, by the name `compile --emit` has for them."""
 
 RUN_VIEWS: dict[str, Callable[[RunFolder], bytes]] = {
     "table": _run_table,
     "json": _run_json,
-    **{format: _run_picture(format) for format in PICTURES},
+    **{format: partial(_run_picture, format) for format in PICTURES},
 }
 """Views of a run, by the name `show --emit` has for them."""
 
 SEEDS_VIEWS: dict[str, Callable[[SeedsFolder], bytes]] = {
     "table": _seeds_table,
     "json": _seeds_json,
-    **{format: _seeds_picture(format) for format in PICTURES},
+    **{format: partial(_seeds_picture, format) for format in PICTURES},
 }
 """Views of a search with several seeds, by the same names; the picture shows mean shares."""
 

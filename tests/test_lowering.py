@@ -222,6 +222,12 @@ def test_a_network_says_what_it_expects(shape: tuple[int, ...], message: str) ->
         lowering.compile(parse(SPEC))(torch.zeros(shape))
 
 
+@pytest.mark.parametrize("x", [[[0.0]], None, 1.0])
+def test_a_network_reads_tensors(x: object) -> None:
+    with pytest.raises(TypeError, match=f"^the network expects a tensor, got a {type(x).__name__}$"):
+        lowering.compile(parse(SPEC))(x)
+
+
 @pytest.mark.parametrize(
     "name", ["half", "type", "keys", "train", "float", "state_dict", "training", "_modules", "pop"]
 )

@@ -6,6 +6,7 @@ import io
 import math
 import zipfile
 import zlib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -85,27 +86,9 @@ def _read(path: Path, task: str) -> Outline:
         if missing:
             raise BadDataError(f"`{path}` lacks `{missing[0]}`; it must hold {', '.join(NAMES)}")
         headers = {name: _header(archive, name) for name in NAMES}
-        for part in ("train", "test"):
-            x, y = headers[f"x_{part}"].shape, headers[f"y_{part}"].shape
-            if not x or not y or x[0] != y[0] or x[0] == 0:
-                counts = f"`x_{part}` {x} and `y_{part}` {y}"
-                raise BadDataError(f"{counts} must have the same number of examples, at least one")
-            held = headers[f"x_{part}"].dtype
-            if held.kind != "f" and held != "uint8":
-                raise BadDataError(f"`x_{part}` holds {held}, expected floats or uint8")
-        shape = headers["x_train"].shape
-        if len(shape) not in (3, 4) or 0 in shape:
-            columns = f"`x[:, :, None, None]` makes the columns of a table channels: `input image({shape[-1]}, 1, 1)`"
-            message = f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(shape)}"
-            raise BadDataError(message, columns if len(shape) == 2 else "")
-        if headers["x_test"].shape[1:] != shape[1:]:
-            sides = " and ".join(f"`x_{part}` {list(headers[f'x_{part}'].shape)}" for part in ("train", "test"))
-            raise BadDataError(f"{sides} must be images of one shape")
-        channels = shape[1] if len(shape) == 4 else 1
-        height, width = shape[-2:]
-        chosen = _task(headers["y_train"], task)
-        outline = Outline(channels, height, width, 1, shape[0], headers["x_test"].shape[0], chosen)
-        doubts = doubts_of_shape(channels, height, width)
+        image, chosen = _image(headers), _task(headers["y_train"], task)
+        outline = Outline(*image, 1, headers["x_train"].shape[0], headers["x_test"].shape[0], chosen)
+        doubts = doubts_of_shape(*image)
         if chosen == "classification":
             labels = _labels(archive, headers["y_train"])
             _check_alike(headers["y_train"], headers["y_test"], chosen)
@@ -119,6 +102,27 @@ def _read(path: Path, task: str) -> Outline:
         classes = _targets(headers["y_train"])
         _check_alike(headers["y_train"], headers["y_test"], chosen)
         return attrs.evolve(outline, classes=classes, targets=_largest(targets), doubts=doubts)
+
+
+def _image(headers: Mapping[str, Header]) -> tuple[int, int, int]:
+    """Channels, rows and columns of an example, of arrays that are checked to hold images, and targets for each."""
+    for part in ("train", "test"):
+        x, y = headers[f"x_{part}"].shape, headers[f"y_{part}"].shape
+        if not x or not y or x[0] != y[0] or x[0] == 0:
+            counts = f"`x_{part}` {x} and `y_{part}` {y}"
+            raise BadDataError(f"{counts} must have the same number of examples, at least one")
+        held = headers[f"x_{part}"].dtype
+        if held.kind != "f" and held != "uint8":
+            raise BadDataError(f"`x_{part}` holds {held}, expected floats or uint8")
+    shape, tested = headers["x_train"].shape, headers["x_test"].shape
+    if len(shape) not in (3, 4) or 0 in shape:
+        columns = f"`x[:, :, None, None]` makes the columns of a table channels: `input image({shape[-1]}, 1, 1)`"
+        message = f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(shape)}"
+        raise BadDataError(message, columns if len(shape) == 2 else "")
+    if tested[1:] != shape[1:]:
+        raise BadDataError(f"`x_train` {list(shape)} and `x_test` {list(tested)} must be images of one shape")
+    height, width = shape[-2:]
+    return shape[1] if len(shape) == 4 else 1, height, width
 
 
 def _largest(targets: NDArray[Any]) -> float:

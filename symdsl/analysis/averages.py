@@ -8,7 +8,7 @@ from typing import cast
 import attrs
 
 from symdsl.analysis.expressions import given
-from symdsl.analysis.facts import Average, Layer, Mean, Node
+from symdsl.analysis.facts import Average, Layer, Mean, Node, Shape
 from symdsl.analysis.joins import leaving_out
 from symdsl.analysis.names import unknown
 from symdsl.analysis.types import Arguments, bind
@@ -87,13 +87,12 @@ def average(node: ast.Average, walker: Walker, visit: Callable[[Sequence[ast.Ite
         return
     name = walker.next_name("average")
     found = _transformation(node, walker)
-    shape, layers, sound = walker.shape, len(walker.layers), _is_readable(node, walker)
-    begun = False
-    if found is not None and shape is not None and sound:
-        begun = True
+    shape, layers = _image(node, walker), len(walker.layers)
+    begun = found is not None and shape is not None
+    if found is not None and shape is not None:
         ranges = tuple((key, cast("float", found[key])) for key in _NAMES if key in found)
         samples, fixed = cast("int", found["samples"]), cast("bool", found["fixed"])
-        walker.add(Average(name, shape, shape, ranges, samples, fixed, _word(node)), shape)
+        walker.add(Average(name, shape, shape, ranges, samples, fixed, _word(node)))
     outer, walker.average = walker.average, node
     walker.last = None
     walker.depth += 1
@@ -106,7 +105,7 @@ def average(node: ast.Average, walker: Walker, visit: Callable[[Sequence[ast.Ite
     if len(walker.layers) == layers and walker.complete:
         _report(node, "an `average` has no layer", "write its layers, or drop it", walker)
     if begun and walker.shape is not None:
-        walker.add(Mean(f"{name}:mean", walker.shape, walker.shape, name, _word(node)), walker.shape)
+        walker.add(Mean(f"{name}:mean", walker.shape, walker.shape, name, _word(node)))
 
 
 def _transformation(node: ast.Average, walker: Walker) -> Arguments | None:
@@ -122,11 +121,11 @@ def _transformation(node: ast.Average, walker: Walker) -> Arguments | None:
     return None
 
 
-def _is_readable(node: ast.Average, walker: Walker) -> bool:
-    """Whether the map is a plain image; what it is else is reported."""
+def _image(node: ast.Average, walker: Walker) -> Shape | None:
+    """The shape of the map if it is a plain image; anything else is reported."""
     shape = walker.shape
     if shape is None:
-        return False
+        return None
     if shape.flat:
         message, notes = "`average` needs an image, found a vector", walker.note("flatten", "flattened here")
         help = "move it before `flatten`, which then stands in its body"
@@ -137,8 +136,8 @@ def _is_readable(node: ast.Average, walker: Walker) -> bool:
     elif shape.height == 1 or shape.width == 1:
         _report(node, f"`average` needs an image, found a line of {shape}", "drop it", walker)
     else:
-        return True
-    return False
+        return shape
+    return None
 
 
 def _word(node: ast.Average) -> Span:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from symdsl.analysis.dataset import trail
 from symdsl.analysis.drafts import LayerDraft
-from symdsl.analysis.facts import Data, FactorSize, Fisher, Layer, Lift, Mean, Network, Node, Search
+from symdsl.analysis.facts import Data, FactorSize, Fisher, Layer, Lift, Mean, Network, Search
 from symdsl.analysis.joins import joins
 from symdsl.analysis.names import Scope
 from symdsl.diagnostics import Collector, Span
@@ -84,9 +84,11 @@ def check_network(network: Network, place: Span, collector: Collector) -> None:
         notes = [(largest.span, f"has {largest.parameters:,} of them")]
         collector.report("E210", place, message, help=help, notes=notes)
     for node in network.nodes:
-        _check_group(node, collector)
-        _check_kernels(node, collector)
-        _check_memory(node, collector)
+        if isinstance(node, Lift):
+            _check_group(node, collector)
+    for layer in layers:
+        _check_kernels(layer, collector)
+        _check_memory(layer, collector)
     _check_fixed(network, layers, collector)
 
 
@@ -107,9 +109,7 @@ def _check_fixed(network: Network, layers: Sequence[Layer], collector: Collector
                 collector.report("E213", candidate.span, message, help="write a layer after it that learns")
 
 
-def _check_group(node: Node, collector: Collector) -> None:
-    if not isinstance(node, Lift):
-        return
+def _check_group(node: Lift, collector: Collector) -> None:
     group, shape = GROUPS[node.out_shape.group], node.in_shape
     if group.needs_square and shape.height != shape.width:
         size, left = f"{shape.height}x{shape.width}", group.on(shape.height, shape.width)
@@ -121,33 +121,29 @@ def _check_group(node: Node, collector: Collector) -> None:
         collector.report("W103", node.span, message, help=f"{square}write `lift {fitting}`")
 
 
-def _check_kernels(node: Node, collector: Collector) -> None:
+def _check_kernels(layer: Layer, collector: Collector) -> None:
     """Warn of kernels that reach round the map; 3 on a side of 2 is the least that reaches a neighbour at all."""
-    if not isinstance(node, Layer):
-        return
-    height, width, side = node.in_shape.height, node.in_shape.width, node.in_shape.shortest_side
+    height, width, side = layer.in_shape.height, layer.in_shape.width, layer.in_shape.shortest_side
     largest = side - 1 + side % 2
-    for candidate in node.candidates:
+    for candidate in layer.candidates:
         kernel = dict(candidate.arguments).get(K.name) if K in KINDS[candidate.kind].signature.parameters else None
         if not isinstance(kernel, int) or kernel <= max(side, _LEAST_KERNEL):
             continue
-        rows, columns = node.in_shape.sides(kernel)
+        rows, columns = layer.in_shape.sides(kernel)
         apart = min(rows, height) * min(columns, width)
         message = (
-            f"a kernel of {rows}x{columns} wraps round the {height}x{width} map that `{node.name}` reads: "
+            f"a kernel of {rows}x{columns} wraps round the {height}x{width} map that `{layer.name}` reads: "
             f"only {apart} of its {rows * columns} weights can be told apart"
         )
         help = f"the largest kernel that makes sense here is {max(largest, _LEAST_KERNEL)}"
         collector.report("W109", candidate.span, message, help=help)
 
 
-def _check_memory(node: Node, collector: Collector) -> None:
-    if not isinstance(node, Layer):
-        return
-    size = sum(one.curvature_bytes for one in node.candidates)
+def _check_memory(layer: Layer, collector: Collector) -> None:
+    size = sum(one.curvature_bytes for one in layer.candidates)
     if size > _MOST_CURVATURE_BYTES:
-        message = f"the curvature factors of `{node.name}` take up to {size / 2**30:,.1f} GiB"
-        collector.report("W105", node.span, message, help="`F-FC` or a smaller map needs far less")
+        message = f"the curvature factors of `{layer.name}` take up to {size / 2**30:,.1f} GiB"
+        collector.report("W105", layer.span, message, help="`F-FC` or a smaller map needs far less")
 
 
 def check_objective(search: Search, network: Network, spans: Mapping[str, Span], collector: Collector) -> None:

@@ -10,8 +10,8 @@ from symdsl.analysis.expressions import given
 from symdsl.analysis.facts import Data, Step
 from symdsl.analysis.names import Scope, unknown
 from symdsl.analysis.types import bind
-from symdsl.catalog.data import SOURCES, TRANSFORMS, Arguments, BadDataError, MisfitError, Outline
-from symdsl.catalog.signatures import Choice, Parameter, Quoted, Signature, Value
+from symdsl.catalog.data import SOURCES, TRANSFORMS, Arguments, BadDataError, MisfitError, Outline, Source, Transform
+from symdsl.catalog.signatures import Choice, Parameter, Quoted, Value
 from symdsl.language import ast
 
 
@@ -33,14 +33,11 @@ _READERS: dict[str, Callable[[Arguments], Outline]] = {"arrays": _arrays, "image
 _LARGE = 10.0
 """Root mean square of a regression's targets from which training takes long to reach them."""
 
-_SOURCE_SIGNATURES = {name: source.signature for name, source in SOURCES.items()}
-_TRANSFORM_SIGNATURES = {name: transform.signature for name, transform in TRANSFORMS.items()}
-
 
 def analyse_data(node: ast.Data, scope: Scope) -> Data | None:
     """Return the facts that the data statement states, or nothing if a step is wrong, which is reported."""
-    source = _step(node.steps[0], _SOURCE_SIGNATURES, "data source", scope)
-    transforms = [_step(step, _TRANSFORM_SIGNATURES, "transform", scope) for step in node.steps[1:]]
+    source = _step(node.steps[0], SOURCES, "data source", scope)
+    transforms = [_step(step, TRANSFORMS, "transform", scope) for step in node.steps[1:]]
     outline = None if source is None else _outline(source, transforms, scope)
     for step, after in pairwise(transforms):
         if step is not None and TRANSFORMS[step.name].on_batches:
@@ -58,12 +55,12 @@ def analyse_data(node: ast.Data, scope: Scope) -> Data | None:
     return Data(source, known, outline.channels, outline.height, outline.width, outline.classes, outline.task)
 
 
-def _step(node: ast.Call, table: Mapping[str, Signature], what: str, scope: Scope) -> Step | None:
+def _step(node: ast.Call, table: Mapping[str, Source | Transform], what: str, scope: Scope) -> Step | None:
     name = node.name.text
     if name not in table:
         unknown("E304", what, name, node.name.span, table, scope.collector)
         return None
-    bound = bind(table[name], given(node.arguments or (), scope), node.span, scope)
+    bound = bind(table[name].signature, given(node.arguments or (), scope), node.span, scope)
     return None if bound is None else Step(name, cast("tuple[tuple[str, Value], ...]", tuple(bound.items())), node.span)
 
 

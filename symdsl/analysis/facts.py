@@ -249,6 +249,13 @@ class Step:
         """Return the value of an argument; `KeyError` if there is none of that name."""
         return dict(self.arguments)[name]
 
+    def whole(self, name: str) -> int:
+        """Return the value of an argument that must be a whole number; `TypeError` if it is something else."""
+        value = self.argument(name)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"`{name}` of `{self.name}` (={value!r}) must be a whole number")
+        return value
+
 
 @attrs.frozen
 class Data:

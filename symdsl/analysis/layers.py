@@ -17,14 +17,14 @@ from symdsl.analysis.types import convert
 from symdsl.analysis.walker import Walker
 from symdsl.catalog.networks import ACTIVATIONS
 from symdsl.catalog.signatures import Whole
-from symdsl.diagnostics import Span
 from symdsl.kinds import Site
 from symdsl.language import ast
 
 
 def layer(node: ast.Layer, walker: Walker) -> None:
     """Process a layer: compute the map it writes, and place its candidates."""
-    name = walker.begin_layer(node.name, _title(node))
+    title = node.name.span if node.name else node.candidates[0].span
+    name = walker.begin_layer(node.name, title)
     candidates = candidates_of(node, walker)
     activations = _activations(node.activations, walker)
     walker.last, walker.where_last = node, walker.scope
@@ -32,7 +32,6 @@ def layer(node: ast.Layer, walker: Walker) -> None:
     shape, walker.shape = walker.shape, out
     if out is None or shape is None:
         return
-    title = _title(node)
     found = [None if one is None else placed(one, name, Site(shape, out), title, walker) for one in candidates]
     sound = tuple(one for one in found if one is not None)
     if len(sound) < len(candidates):
@@ -40,38 +39,28 @@ def layer(node: ast.Layer, walker: Walker) -> None:
     stride = shape.width // out.width
     if stride > 1:
         walker.made["size"] = node.span
-    walker.add(LayerDraft(name, shape, out, stride, sound, activations, title), out)
-
-
-def _title(node: ast.Layer) -> Span:
-    return node.name.span if node.name else node.candidates[0].span
+    walker.add(LayerDraft(name, shape, out, stride, sound, activations, title))
 
 
 def _out_shape(node: ast.Layer, name: str, walker: Walker) -> Shape | None:
     channels = _whole(node.channels, "channels", walker)
     stride = 1 if node.stride is None else _whole(node.stride, "stride", walker)
-    shape = walker.shape
+    shape, span = walker.shape, (node.stride or node.channels).span  # only a stride that was written can be wrong
     walker.vague = channels is None
     if stride is None or shape is None:
         return None
     if shape.flat and stride > 1:
-        assert node.stride is not None, "a stride above 1 was written"
-        message, notes = (
-            f"`{name}` reads a vector, which has no positions to stride over",
-            walker.note("flatten", "flattened here"),
-        )
-        walker.scope.collector.report("E204", node.stride.span, message, notes=notes)
+        message = f"`{name}` reads a vector, which has no positions to stride over"
+        walker.scope.collector.report("E204", span, message, notes=walker.note("flatten", "flattened here"))
         stride = 1
     if stride > 1 and walker.residual is not None:
-        assert node.stride is not None, "a stride above 1 was written"
-        refuse_stride(node.stride.span, name, walker.residual, walker)
+        refuse_stride(span, name, walker.residual, walker)
         stride = 1
     rows, columns = shape.sides(stride)
     if shape.height % rows or shape.width % columns:
-        assert node.stride is not None, "a stride above 1 was written"
         message = f"`stride` (={stride}) must divide the {shape.height}x{shape.width} map that `{name}` reads"
         notes = walker.note("size", f"makes the map {shape.height}x{shape.width}")
-        walker.scope.collector.report("E201", node.stride.span, message, notes=notes)
+        walker.scope.collector.report("E201", span, message, notes=notes)
         return None
     return attrs.evolve(shape, channels=channels or 1, height=shape.height // rows, width=shape.width // columns)
 

@@ -29,10 +29,10 @@ def begin(node: ast.Input, walker: Walker) -> None:
         walker.scope.collector.report("E211", node.span, "a network has one `input`", label="one too many", notes=notes)
         return
     walker.started = node
-    walker.shape = _image(node, walker)
+    shape = walker.shape = _image(node, walker)
     walker.made["size"] = node.span
-    if walker.shape is not None:
-        walker.drafts.append(Input("input", walker.shape, node.span))
+    if shape is not None:
+        walker.add(Input("input", shape, node.span))
 
 
 def _image(node: ast.Input, walker: Walker) -> Shape | None:
@@ -86,7 +86,7 @@ def lift(node: ast.Lift, walker: Walker) -> None:
     else:
         walker.made["lift"] = node.span
         out = attrs.evolve(shape, group=node.group.text)
-        walker.add(Lift(walker.next_name("lift"), shape, out, node.span), out)
+        walker.add(Lift(walker.next_name("lift"), shape, out, node.span))
 
 
 def project(node: ast.Project, walker: Walker) -> None:
@@ -106,7 +106,7 @@ def project(node: ast.Project, walker: Walker) -> None:
         walker.made["project"] = node.span
         walker.shape = out = attrs.evolve(shape, group=TRIVIAL)
         if reduction:
-            walker.add(Project(walker.next_name("project"), shape, out, reduction, node.span), out)
+            walker.add(Project(walker.next_name("project"), shape, out, reduction, node.span))
 
 
 def pool(node: ast.Pool, walker: Walker) -> None:
@@ -121,7 +121,7 @@ def pool(node: ast.Pool, walker: Walker) -> None:
         walker.made["size"] = node.span
         walker.shape = out = attrs.evolve(shape, height=1, width=1)
         if reduction:
-            walker.add(Pool(walker.next_name("pool"), shape, out, reduction, node.span), out)
+            walker.add(Pool(walker.next_name("pool"), shape, out, reduction, node.span))
 
 
 def _reduction(word: ast.Word, walker: Walker) -> Literal["max", "mean"] | None:
@@ -147,7 +147,7 @@ def flatten(node: ast.Flatten, walker: Walker) -> None:
         walker.scope.collector.report("W106", node.span, message, help=help, notes=notes)
     walker.made["flatten"] = node.span
     out = Shape(shape.size, 1, 1, flat=True)
-    walker.add(Flatten(walker.next_name("flatten"), shape, out, node.span), out)
+    walker.add(Flatten(walker.next_name("flatten"), shape, out, node.span))
 
 
 def _needs_image(what: str, span: Span, walker: Walker) -> None:

@@ -146,7 +146,7 @@ def _network(
     if not built:
         first = networks[0].name if networks else None
         help = f"write `network name = {first.text}(...)`" if first else "write `network name { ... }`"
-        place = first.span if first else _end(whole)
+        place = first.span if first else attrs.evolve(whole.end, end_column=whole.end_column + 1)
         collector.report("E311", place, "there is no network to build", help=help)
         return None
     _only_one("network", built, collector)
@@ -157,18 +157,11 @@ def _data(found: Sequence[ast.Data], gaps: Sequence[ast.Unread], whole: Span, co
     if not found and hidden("data", gaps):
         return None
     if not found:
-        collector.report("E311", _beginning(whole), "there is no `data` to learn from", help="write `data digits`")
+        start = attrs.evolve(whole.start, end_column=whole.column + 1)
+        collector.report("E311", start, "there is no `data` to learn from", help="write `data digits`")
         return None
     _only_one("data", found, collector)
     return found[0]
-
-
-def _end(whole: Span) -> Span:
-    return Span(whole.source, whole.end_line, whole.end_column, whole.end_line, whole.end_column + 1)
-
-
-def _beginning(whole: Span) -> Span:
-    return Span(whole.source, whole.line, whole.column, whole.line, whole.column + 1)
 
 
 def _only_one(

@@ -47,7 +47,9 @@ class Override:
             return value
         if not isinstance(key, str):
             raise TypeError(f"the key {key!r} of `overrides` must be a text, such as 'search.epochs'")
-        text = value if isinstance(value, str) else _expression(value)
+        from symdsl.language.printer import expression
+
+        text = value if isinstance(value, str) else expression(_literal(value))
         return cls(key, text, _in_one_line(f"{key}={text}"), number)
 
     @classmethod
@@ -63,11 +65,6 @@ class Override:
         return cls(key, value, _in_one_line(written), number)
 
     @property
-    def key_at(self) -> int:
-        """The column, from 1, at which the key begins in `written`."""
-        return len(self.written) - len(self.written.lstrip()) + 1
-
-    @property
     def value_at(self) -> int:
         """The column, from 1, at which the value begins in `written`."""
         rest = self.written.partition("=")[2]
@@ -76,7 +73,7 @@ class Override:
     @property
     def word(self) -> ast.Word:
         """The key with its place."""
-        at = self.key_at
+        at = len(self.written) - len(self.written.lstrip()) + 1
         return ast.Word(self.key, Span(SOURCE, self.number, at, self.number, at + len(self.key)))
 
     @property
@@ -88,12 +85,6 @@ class Override:
 
 def _in_one_line(written: str) -> str:
     return written.replace("\n", " ")
-
-
-def _expression(value: object) -> str:
-    from symdsl.language.printer import expression
-
-    return expression(_literal(value))
 
 
 def _literal(value: object) -> ast.Expression:

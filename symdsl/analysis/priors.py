@@ -97,13 +97,12 @@ class Reach:
         """Return whether the rule selects this tensor."""
         patterns = self.rule.selector
         names = (layer.name, candidate, tensor)[: len(patterns)]
-        if not all(matches(pattern.text, name) for pattern, name in zip(patterns, names, strict=True)):
-            return False
-        return self.asked is None or completed(KINDS[candidate], self.asked, layer.site) == arguments
+        fits = all(matches(pattern.text, name) for pattern, name in zip(patterns, names, strict=True))
+        return fits and self.asks(layer, candidate, arguments)
 
-    def asks(self, layer: LayerDraft, candidate: CandidateDraft) -> bool:
+    def asks(self, layer: LayerDraft, candidate: str, arguments: Arguments) -> bool:
         """Return whether the rule's arguments, if any, match those of a candidate."""
-        return self.asked is None or completed(candidate.kind, self.asked, layer.site) == candidate.arguments
+        return self.asked is None or completed(KINDS[candidate], self.asked, layer.site) == arguments
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -125,8 +124,8 @@ class Rules:
 
     Attributes:
         scope: where they stand.
-        reaches: one a rule, in order.
-        hit: indices of those that are about some tensor that was.
+        reaches: one for each rule, in order.
+        hit: indices of the rules that have selected a tensor.
     """
 
     scope: Scope
@@ -221,7 +220,9 @@ class Rules:
             self.scope.collector.report("E501", tensor[0].span, "a bias is a single tensor without a name", help=help)
         elif not fitting:
             self._report_unmatched("candidate", kind, [*(one.kind.name for one in candidates), BIAS])
-        elif reach.asked is not None and not any(reach.asks(draft, one) for draft, one in fitting):
+        elif reach.asked is not None and not any(
+            reach.asks(draft, one.kind.name, one.arguments) for draft, one in fitting
+        ):
             draft, one = fitting[0]
             asked = label(one.kind, completed(one.kind, reach.asked, draft.site), draft.site)
             self._report_unmatched("candidate", kind, [draft.label(one) for draft, one in fitting], asked)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import singledispatch
 
 import attrs
 
@@ -53,14 +52,13 @@ def pruned_program(
     nodes = tuple(with_ranges(_kept(node, keep), _moved(node, ranges)) for node in nodes)
     rules = tuple(rule for node in nodes if isinstance(node, Layer) for rule in _rules(node))
     network = ast.Network(ast.Word(facts.network.name), None, _items(nodes))
-    others = [one for one in program.statements if isinstance(one, ast.Data | ast.Search)]
-    lets = [one for one in program.statements if isinstance(one, ast.Let)]
-    needed = reachable({one.name.text: names_in(one.value) for one in lets}, names_in(tuple(others)))
-    lets = [one for one in lets if one.name.text in needed]
-    data = [one for one in others if isinstance(one, ast.Data)]
-    search = [one for one in others if isinstance(one, ast.Search)]
+    data = [one for one in program.statements if isinstance(one, ast.Data)]
+    search = [one for one in program.statements if isinstance(one, ast.Search)]
+    lets = {one.name.text: one for one in program.statements if isinstance(one, ast.Let)}
+    needed = reachable({name: names_in(let.value) for name, let in lets.items()}, names_in((*data, *search)))
+    kept = [let for name, let in lets.items() if name in needed]
     priors = [ast.Priors(rules)] if rules else []
-    return ast.Program((*lets, *data, network, *priors, *search))
+    return ast.Program((*kept, *data, network, *priors, *search))
 
 
 def _check_names(facts: Facts, left: Iterable[Node], keep: Mapping[str, set[str]]) -> None:
@@ -121,41 +119,25 @@ def _transformation(node: Average) -> ast.Call:
     return _call("affine", named)
 
 
-@singledispatch
-def _item(node: object) -> ast.Item:
-    raise TypeError(f"`node` (={node!r}) must be a node of a network")
+def _item(node: Input | Lift | Layer | Project | Pool | Flatten) -> ast.Item:
+    match node:
+        case Input(out_shape=shape) if shape.is_line:
+            return ast.Input(_call("signal", {}, shape.channels, shape.width))
+        case Input(out_shape=shape):
+            return ast.Input(_call("image", {}, shape.channels, shape.height, shape.width))
+        case Lift(out_shape=shape):
+            return ast.Lift(ast.Word(shape.group))
+        case Project(reduction=reduction):
+            return ast.Project(ast.Word(reduction))
+        case Pool(reduction=reduction):
+            return ast.Pool(ast.Word(reduction))
+        case Flatten():
+            return ast.Flatten()
+        case Layer():
+            return _layer(node)
 
 
-@_item.register
-def _(node: Input) -> ast.Item:
-    shape = node.out_shape
-    if shape.is_line:
-        return ast.Input(_call("signal", {}, shape.channels, shape.width))
-    return ast.Input(_call("image", {}, shape.channels, shape.height, shape.width))
-
-
-@_item.register
-def _(node: Lift) -> ast.Item:
-    return ast.Lift(ast.Word(node.out_shape.group))
-
-
-@_item.register
-def _(node: Project) -> ast.Item:
-    return ast.Project(ast.Word(node.reduction))
-
-
-@_item.register
-def _(node: Pool) -> ast.Item:
-    return ast.Pool(ast.Word(node.reduction))
-
-
-@_item.register
-def _(node: Flatten) -> ast.Item:
-    return ast.Flatten()
-
-
-@_item.register
-def _(node: Layer) -> ast.Item:
+def _layer(node: Layer) -> ast.Layer:
     preserved = [candidate.preserves for candidate in node.candidates]
     return ast.Layer(
         name=ast.Word(node.name),

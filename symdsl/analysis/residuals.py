@@ -36,7 +36,7 @@ def residual(node: ast.Residual, walker: Walker, visit: Callable[[Sequence[ast.I
         _check_channels(node, shape, walker.shape, walker)
     walker.shape, walker.vague, walker.made, walker.residual, walker.last = shape, vague, made, outer, node
     if shape is not None:
-        walker.add(Join(name, shape, shape, since, node.span), shape)
+        walker.add(Join(name, shape, shape, since, node.span))
 
 
 def stands_outside(item: ast.Item, walker: Walker) -> bool:

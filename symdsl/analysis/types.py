@@ -155,14 +155,11 @@ def _value(parameter: Parameter, argument: Given | None, scope: Scope) -> BoundV
     return None if argument.value is None else convert(parameter.type, argument.value, parameter.name, scope)
 
 
-def _default(variant: Variant, name: str) -> Bound:
-    values = {one.name: _value_by_default(one) for one in variant.option(name).parameters}
-    return Bound(name, {key: value for key, value in values.items() if value is not None})
-
-
 def _value_by_default(parameter: Parameter) -> BoundValue | None:
     if isinstance(parameter.type, Variant) and isinstance(parameter.default, str):
-        return _default(parameter.type, parameter.default)
+        option = parameter.type.option(parameter.default)
+        values = {one.name: _value_by_default(one) for one in option.parameters}
+        return Bound(option.name, {name: value for name, value in values.items() if value is not None})
     return None if isinstance(parameter.default, Required) else parameter.default
 
 
@@ -244,7 +241,7 @@ def _(type: Switch, found: Located, name: str, scope: Scope) -> BoundValue | Non
 def _(type: Choice, found: Located, name: str, scope: Scope) -> BoundValue | None:
     value = found.value
     if not isinstance(value, Applied):
-        _wrong(_one_of(type.options), found, name, scope, _unquoted(value, type.options))
+        _wrong(one_of(type.options), found, name, scope, _unquoted(value, type.options))
         return None
     if value.name in type.options and not value.arguments:
         return value.name
@@ -259,7 +256,7 @@ def _(type: Choice, found: Located, name: str, scope: Scope) -> BoundValue | Non
 def _(type: Variant, found: Located, name: str, scope: Scope) -> BoundValue | None:
     value = found.value
     if not isinstance(value, Applied):
-        _wrong(_one_of(type.names), found, name, scope, _unquoted(value, type.names))
+        _wrong(one_of(type.names), found, name, scope, _unquoted(value, type.names))
         return None
     if value.name not in type.names:
         if replaced(f"a value of `{name}`", value.name, value.name_span, type.replaced, scope.collector):
@@ -270,7 +267,8 @@ def _(type: Variant, found: Located, name: str, scope: Scope) -> BoundValue | No
     return None if arguments is None else Bound(value.name, arguments)
 
 
-def _one_of(options: Sequence[str]) -> str:
+def one_of(options: Sequence[str]) -> str:
+    """Return the options as what something must be: `x`, or one of `x`, `y`."""
     return listing(options) if len(options) == 1 else f"one of {listing(options)}"
 
 

@@ -139,10 +139,10 @@ class Walker:
         self.shape = self.last = None
         self.complete = False
 
-    def add(self, draft: Draft, shape: Shape) -> None:
-        """Record an item that outputs a map of this shape."""
+    def add(self, draft: Draft) -> None:
+        """Record an item, and continue with the map that it outputs."""
         self.drafts.append(draft)
-        self.shape = shape
+        self.shape = draft.out_shape
 
     def next_name(self, what: str) -> str:
         """Return a name for an item without one: what it does, numbered from the second on."""

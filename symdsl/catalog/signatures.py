@@ -51,7 +51,7 @@ class Variant:
     """One of several options that take arguments of their own.
 
     Attributes:
-        options: the things.
+        options: what can be written, each with its arguments.
         replaced: names that were options once, each with what to write now.
     """
 

@@ -10,7 +10,7 @@ import rich_click as click
 from symdsl import __version__
 from symdsl.cli.terminal import Commands
 
-_IN_THE_ORDER_OF_THE_WORK = {
+_MODULES = {
     **dict.fromkeys(("new", "check", "fmt", "explain"), "specs"),
     **dict.fromkeys(("data", "compile"), "networks"),
     **dict.fromkeys(("search", "map"), "learning"),
@@ -19,13 +19,13 @@ _IN_THE_ORDER_OF_THE_WORK = {
     **dict.fromkeys(("audit", "predict", "export"), "learned"),
     "lsp": "specs",
 }
-"""The module of each command, which is imported when the command is asked for."""
+"""The module of each command, imported when the command is asked for; help lists them in this order."""
 
 _SPINS = "3000"
 """How often a thread of GNU OpenMP looks for work before it sleeps, for its own 300,000."""
 
 
-@click.group(cls=Commands, modules=_IN_THE_ORDER_OF_THE_WORK, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, modules=_MODULES, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="%(version)s")
 def main() -> None:
     """Learn from training data which structure each layer of a neural network should have.
@@ -37,7 +37,7 @@ def main() -> None:
 
 
 def _replace_closed_streams() -> None:
-    """Puts nothing in the place of standard streams that are closed, here and in the processes that this one starts."""
+    """Put the null device in the place of closed standard streams, here and in the processes that this one starts."""
     for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             nowhere = os.open(os.devnull, os.O_RDWR)
@@ -47,7 +47,7 @@ def _replace_closed_streams() -> None:
 
 
 def _share_cores() -> None:
-    """Lets threads that wait for one another sleep, unless the environment says how they wait.
+    """Let threads that wait for one another sleep, unless the environment says how they wait.
 
     Where another program keeps a core busy, threads that look on for their turn hold back the one they wait for: a
     search may then be hundreds of times slower. OpenMP reads this as PyTorch is imported.

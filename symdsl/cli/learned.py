@@ -93,16 +93,14 @@ def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[st
     """Return what a run predicts for these inputs, as plain values."""
     found = run.predict(x, calibrated)
     if found.probabilities is not None:
-        shares = found.probabilities.tolist()
-        ranked = [
-            {"class": run.classes[max(range(len(one)), key=one.__getitem__)], "probabilities": one} for one in shares
-        ]
+        by_class = found.probabilities.tolist()
+        outcomes = [{"class": run.classes[one.index(max(one))], "probabilities": one} for one in by_class]
     else:
         assert found.mean is not None, "it is a regression"
         assert found.std is not None, "it is a regression"
         pairs = zip(found.mean.tolist(), found.std.tolist(), strict=True)
-        ranked = [{"mean": mean, "std": std} for mean, std in pairs]
-    answers = [{"input": name, **one} for name, one in zip(names, ranked, strict=True)]
+        outcomes = [{"mean": mean, "std": std} for mean, std in pairs]
+    answers = [{"input": name, **one} for name, one in zip(names, outcomes, strict=True)]
     calibrated = calibrated and run.posterior().temperature > 0
     return {"calibrated": calibrated, "classes": list(run.classes), "predictions": answers}
 

@@ -20,7 +20,7 @@ from symdsl.progress import Callback, observers
 
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
-    from symdsl.runner.searching import Objective
+    from symdsl.runs.schema import Objective
     from symdsl.spec import Spec
 
 
@@ -50,7 +50,7 @@ class _Request:
         return self.seeds is not None or (self.resume is not None and SeedsFolder.is_one(self.resume))
 
     def check(self) -> None:
-        """Refuses options that exclude each other, or need each other."""
+        """Refuse options that exclude each other, or need each other."""
         if self.spec is None and self.resume is None:
             raise click.UsageError("Missing argument 'SPEC': only `--resume RUN` needs none")
         moved = not self.several and all(key.startswith("data.") for key in self.overrides)
@@ -96,7 +96,7 @@ class _Request:
         return shlex.join(["symdsl", self.command, *device, *logs, *jobs, "--resume", str(folder)])
 
     def say_what_is_next(self, folder: Path) -> None:
-        """Prints commands that a user may want after a run, unless it is to be quiet."""
+        """Print commands that a user may want after a run, unless it is to be quiet."""
         if self.quiet or self.as_json:
             return
         baseline = self.spec if self.spec and not self.overrides else folder / "spec.sym"

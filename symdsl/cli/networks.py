@@ -97,7 +97,7 @@ def data(
 
 
 def _check_brought(spec: Spec) -> None:
-    """Names what the kinds of installed packages lack; the built-in ones lack nothing, and are not waited for."""
+    """Report what the kinds of installed packages lack; the built-in ones lack nothing, and are not waited for."""
     from symdsl.kinds import KINDS
 
     layers = spec.facts.network.layers

@@ -1,4 +1,4 @@
-"""The commands about runs that are there: `runs`, `show`, `report` and `eval`."""
+"""The commands about existing runs: `runs`, `show`, `report` and `eval`."""
 
 from __future__ import annotations
 

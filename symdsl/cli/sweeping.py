@@ -19,7 +19,8 @@ from symdsl.progress import observers
 
 if TYPE_CHECKING:
     from symdsl.runner.engines import Place
-    from symdsl.runner.searching import Objective
+    from symdsl.runner.sweeping import Grid
+    from symdsl.runs.schema import Objective
 
 _OBJECTIVES: dict[str, tuple[Objective | None, ...]] = {"search": (None,), "map": ("map",), "both": (None, "map")}
 
@@ -95,7 +96,7 @@ class _Request:
     as_json: bool
 
     def check(self) -> None:
-        """Refuses options that exclude each other, or need each other."""
+        """Refuse options that exclude each other, or need each other."""
         refuse_ranks("a sweep starts processes of its own: leave torchrun out")
         if not self.specs and self.resume is None:
             raise click.UsageError("Missing argument 'SPEC...': only `--resume DIR` needs none")
@@ -192,7 +193,7 @@ def sweep(**options: Any) -> None:
         fail(f"{left} of {len(folder.runs)} runs failed; once that is fixed, continue with: {way_on}")
 
 
-def _grid(request: _Request) -> Any:
+def _grid(request: _Request) -> Grid:
     from symdsl import runner
 
     with _wrong_usage():
@@ -205,7 +206,7 @@ def _grid(request: _Request) -> Any:
 
 @contextlib.contextmanager
 def _wrong_usage() -> Iterator[None]:
-    """Turns an argument that the package refuses into a wrong command line."""
+    """Turn an argument that the package refuses into a wrong command line."""
     try:
         yield
     except ValueError as error:

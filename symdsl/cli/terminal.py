@@ -23,6 +23,7 @@ from symdsl.diagnostics import (
     suggest,
     wants_colour,
 )
+from symdsl.progress import discard_unwritable
 
 _ELSEWHERE = {
     **dict.fromkeys(("train", "fit", "run", "learn"), "search"),
@@ -84,9 +85,9 @@ class Commands(click.RichGroup):
         except (RunError, NumericalError) as error:
             fail(str(error))
         except BrokenPipeError:
-            _discard_output()  # whoever read the pipe has seen enough
+            discard_unwritable(sys.stdout)  # whoever read the pipe has seen enough
         except OSError as error:
-            _discard_output()
+            discard_unwritable(sys.stdout)
             fail(": ".join(str(part) for part in (error.filename, error.strerror or error) if part))
         except (KeyboardInterrupt, Exception) as error:
             if not _is_interrupt(error):
@@ -110,12 +111,6 @@ def _setting_hint(error: click.NoSuchOption) -> str:
     name = suggest(error.option_name.lstrip("-").replace("-", "_"), SEARCH.names)
     trains = error.ctx is not None and error.ctx.command.name in _TRAINING
     return f" Write `--set search.{name}=...`." if trains and name not in (None, "objective") else ""
-
-
-def _discard_output() -> None:
-    from symdsl.progress import discard_unwritable
-
-    discard_unwritable(sys.stdout)
 
 
 def is_first_rank() -> bool:
@@ -144,8 +139,6 @@ def note(news: object) -> None:
 
 def say(line: str, colour: bool | None = None) -> None:
     """Print a line to standard error, if it can be written: a command outlives whoever reads there."""
-    from symdsl.progress import discard_unwritable
-
     try:
         click.echo(line, err=True, color=colour)
     except OSError:
@@ -164,7 +157,7 @@ _READ = (".sym", ".npz")
 
 
 def refuse_overwriting(read: Iterable[Path], output: Path | None) -> None:
-    """End as a wrong command line if the output is one of these files, which the command reads, or a spec or data."""
+    """Refuse an output that is one of these files, which the command reads, or a spec or data."""
     if output is None:
         return
     if output.resolve() in {one.resolve() for one in read}:

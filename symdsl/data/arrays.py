@@ -56,19 +56,13 @@ def read_arrays(path: Path, task: Task, room: Room = MEMORY, watch: Watch = unwa
         bytes_held = {_whole(archive, path, f"x_{part}", _holds_bytes) for part in ("train", "test")}
         if len(bytes_held) > 1:
             raise RunError(f"{path}: `x_train` and `x_test` must both hold uint8, which is divided by 255, or floats")
-        train, test = (
-            Examples(
-                _whole(
-                    archive,
-                    path,
-                    f"x_{part}",
-                    partial(_images, room=room, tell=partial(watch, f"reading `x_{part}`")),
-                ),
-                _whole(archive, path, f"y_{part}", _READERS[task]),
-            )
-            for part in ("train", "test")
-        )
-    return Dataset(train, test, task)
+
+        def examples(part: str) -> Examples:
+            images = partial(_images, room=room, tell=partial(watch, f"reading `x_{part}`"))
+            x = _whole(archive, path, f"x_{part}", images)
+            return Examples(x, _whole(archive, path, f"y_{part}", _READERS[task]))
+
+        return Dataset(examples("train"), examples("test"), task)
 
 
 def read_images(path: Path, names: Sequence[str]) -> Tensor:
@@ -177,11 +171,11 @@ def _whole(archive: zipfile.ZipFile, path: Path, name: str, read: Callable[[_Arr
     try:
         with archive.open(f"{name}.npy") as file:
             header = read_header(file, archive.getinfo(f"{name}.npy").file_size)
-            if not header.dtype.hasobject:
-                return read(_Array(title, header.shape, header.dtype, header.columns_first, file))
+            if header.dtype.hasobject:
+                raise ValueError("to read Python objects is to run what the file says")
+            return read(_Array(title, header.shape, header.dtype, header.columns_first, file))
     except _UNREADABLE as error:
         raise RunError(f"{title} cannot be read: it is damaged or holds Python objects") from error
-    raise RunError(f"{title} cannot be read: it is damaged or holds Python objects")
 
 
 def _holds_bytes(array: _Array) -> bool:

@@ -30,7 +30,7 @@ class Augmentation:
     def of(cls, data: Data) -> Augmentation:
         """Return the augmentation that a spec asks for; without one, images stay as they are."""
         step = next((step for step in data.transforms if step.name == "augment"), None)
-        return cls() if step is None else cls(bool(step.argument("flip")), int(str(step.argument("shift"))))
+        return cls() if step is None else cls(bool(step.argument("flip")), step.whole("shift"))
 
     def epoch(
         self, examples: int, stream: Generator, device: torch.device | str

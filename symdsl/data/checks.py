@@ -122,22 +122,12 @@ def check_outcomes(y: Tensor, task: Task, title: str, classes: int) -> None:
     Raises:
         RunError: the message names the first example at fault.
     """
-    if task == "classification":
-        _check_labels(y, title, classes)
-    else:
-        _check_targets(y, title, classes)
-
-
-def _check_labels(y: Tensor, title: str, classes: int) -> None:
-    index = _first((y < 0) | (y >= classes))
-    if index is not None:
+    if task == "regression":
+        if y.shape[1] != classes:
+            raise RunError(f"{title}` has {y.shape[1]} targets per example, but the spec says {classes}")
+        check_finite(y, title)
+    elif (index := _first((y < 0) | (y >= classes))) is not None:
         raise RunError(f"{title}[{index}]` (={int(y[index])}) must be a class from 0 to {classes - 1}")
-
-
-def _check_targets(y: Tensor, title: str, targets: int) -> None:
-    if y.shape[1] != targets:
-        raise RunError(f"{title}` has {y.shape[1]} targets per example, but the spec says {targets}")
-    check_finite(y, title)
 
 
 def _first(wrong: Tensor) -> int | None:

@@ -57,6 +57,8 @@ def from_datasets(train: TorchDataset[Any], test: TorchDataset[Any]) -> Dataset:
 
 
 def _collected(dataset: TorchDataset[Any], name: str) -> tuple[Tensor, Tensor]:
+    if not hasattr(dataset, "__getitem__"):
+        raise TypeError(f"`{name}` (a {type(dataset).__name__}) must be a dataset, whose examples have numbers")
     if not isinstance(dataset, Sized) or len(dataset) == 0:
         raise ValueError(f"`{name}` must be a dataset with a length of at least 1")
     found = list(DataLoader(dataset, batch_size=_BATCH, collate_fn=list))

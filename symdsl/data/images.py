@@ -40,7 +40,7 @@ def images(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """
     colour = str(data.source.argument("colour"))
     first = data.transforms[0] if data.transforms else None
-    size = int(str(first.argument("size"))) if first is not None and first.name == "resize" else None
+    size = first.whole("size") if first is not None and first.name == "resize" else None
     folder = list_images(located(str(data.source.argument("path"))))
     train, test = folder.labelled(folder.train), folder.labelled(folder.test)
     reader = _Reader(read_header(train[0][0], colour), colour, size, room, watch, len(train) + len(test))

@@ -101,7 +101,7 @@ class Preparation:
         sized = [index for index, step in enumerate(before) if step.name in _SIZING]
         if sized:
             doubled = sum(step.name == "quadrants" for step in before[sized[-1] :])
-            side = int(str(before[sized[-1]].argument("size"))) << doubled
+            side = before[sized[-1]].whole("size") << doubled
             return side * side
         shape: Data | Outline = self.data
         if self._is_sized_after(place):
@@ -124,7 +124,7 @@ class Preparation:
                 yield place, step, streams, place >= first and not drawn
 
     def __call__(self, x: Tensor | NDArray[Any]) -> Tensor:
-        """Images as the network reads them.
+        """Return images as the network reads them.
 
         Args:
             x: `[n, channel, row, column]`, or `[n, row, column]`, as the source of the data gives them: floats, which
@@ -234,7 +234,7 @@ def _outcomes(path: Path, root: Path, count: int, prepare: Preparation) -> Tenso
     if path.suffix.lower() != ".npz":
         if data.task == "regression":
             raise RunError(f"{path}: an image has no targets: give an .npz file with `x` and `y`")
-        names = found.classes or tuple(map(str, range(data.classes)))
+        names = found.names(data.classes)
         folder = root if root.is_dir() else root.parent
         below = path.relative_to(folder).parts[:-1]
         called = next((one for one in below if one in names), folder.absolute().name)

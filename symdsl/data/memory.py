@@ -161,7 +161,7 @@ def _folder() -> Path:
 
 
 def _reserve(file: int, size: int) -> None:
-    """Makes a file so large, of blocks that are there: writing to a mapped file on a full disk ends the process."""
+    """Make a file so large, its blocks reserved: writing to a mapped file on a full disk ends the process."""
     if hasattr(os, "posix_fallocate"):
         os.posix_fallocate(file, 0, size)
     else:

@@ -46,11 +46,7 @@ _IDX = tuple(f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("
 _CIFAR = "https://www.cs.toronto.edu/~kriz"
 _MNIST = _Collection("MNIST", "MNIST", "MNIST/raw", _IDX, "https://ossci-datasets.s3.amazonaws.com/mnist/")
 _FASHION_MNIST = _Collection(
-    "Fashion-MNIST",
-    "FashionMNIST",
-    "FashionMNIST/raw",
-    _IDX,
-    "https://github.com/zalandoresearch/fashion-mnist",
+    "Fashion-MNIST", "FashionMNIST", "FashionMNIST/raw", _IDX, "https://github.com/zalandoresearch/fashion-mnist"
 )
 _CIFAR10 = _Collection(
     "CIFAR-10",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -55,7 +54,7 @@ def inspect(spec: Spec, seed: int | None = None, examples: int = 8, given: Datas
     data, seed = spec.facts.data, spec.facts.search.seed if seed is None else seed
     steps = []
     for step, dataset in stages(data, seed, given=given):
-        steps.append({"step": written(step), **_part("train", dataset.train), **_part("test", dataset.test)})
+        steps.append({"step": written(step), "train": _part(dataset.train), "test": _part(dataset.test)})
     outline = trail(data)[-1]
     mapped = dataset.room.reason or None
     head = {"task": data.task, "classes": data.classes, "names": list(outline.names), "mapped": mapped, "steps": steps}
@@ -63,10 +62,9 @@ def inspect(spec: Spec, seed: int | None = None, examples: int = 8, given: Datas
     return Inspection(content, sheet(dataset, data, outline.names, examples, seed))
 
 
-def _part(name: str, examples: Examples) -> dict[str, Any]:
-    mean, spread = moments(examples.x)
-    figures = {"examples": len(examples), "shape": list(examples.x.shape[1:])}
-    return {name: figures | {"mean": mean.tolist(), "spread": spread.tolist()}}
+def _part(examples: Examples) -> dict[str, Any]:
+    mean, spread = (found.tolist() for found in moments(examples.x))
+    return {"examples": len(examples), "shape": list(examples.x.shape[1:]), "mean": mean, "spread": spread}
 
 
 def _labels(dataset: Dataset, outline: Outline) -> dict[str, Any]:
@@ -81,10 +79,10 @@ def _labels(dataset: Dataset, outline: Outline) -> dict[str, Any]:
 
 
 def _targets(dataset: Dataset, outline: Outline) -> dict[str, Any]:
-    parts: Sequence[tuple[str, Tensor]] = (("train", dataset.train.y), ("test", dataset.test.y))
+    train, test = dataset.train.y, dataset.test.y
     return {
         "targets": [
-            {"target": target, **{name: _spread(y[:, target]) for name, y in parts}}
+            {"target": target, "train": _spread(train[:, target]), "test": _spread(test[:, target])}
             for target in range(outline.classes)
         ]
     }

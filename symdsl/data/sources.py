@@ -33,7 +33,7 @@ def digits(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     x = torch.as_tensor(images, dtype=torch.float32).reshape(-1, 1, 8, 8) / 16
     y = torch.as_tensor(labels, dtype=torch.int64)
     order = torch.randperm(len(x), generator=seeded("digits", "split"))
-    examples = Examples(resized(x, _whole(data, "size")), y)[order]
+    examples = Examples(resized(x, data.source.whole("size")), y)[order]
     return Dataset(examples[:-_DIGITS_TEST], examples[-_DIGITS_TEST:], "classification")
 
 
@@ -49,13 +49,13 @@ def arrays(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
 
 def synthetic(data: Data, streams: Streams, room: Room, watch: Watch) -> Dataset:
     """Make images for tests: a small stamp per class at a random cyclic shift, in noise; labels in equal parts."""
-    channels, size, classes = (_whole(data, name) for name in ("channels", "size", "classes"))
+    channels, size, classes = (data.source.whole(name) for name in ("channels", "size", "classes"))
     side = min(3, size)
     stamps = torch.zeros(classes, channels, size, size)
     stamps[:, :, :side, :side] = torch.randn(classes, channels, side, side, generator=streams("stamps"))
     return Dataset(
-        _stamped(stamps, _whole(data, "train"), streams("train")),
-        _stamped(stamps, _whole(data, "test"), streams("test")),
+        _stamped(stamps, data.source.whole("train"), streams("train")),
+        _stamped(stamps, data.source.whole("test"), streams("test")),
         "classification",
     )
 
@@ -65,13 +65,6 @@ SOURCES: dict[str, Source] = {
     for function in (digits, mnist, fashion_mnist, cifar10, cifar100, images, arrays, synthetic)
 }
 """Every source that is read, by the name a spec calls it."""
-
-
-def _whole(data: Data, name: str) -> int:
-    value = data.source.argument(name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"`{name}` of `{data.source.name}` (={value!r}) must be a whole number")
-    return value
 
 
 def _stamped(stamps: torch.Tensor, count: int, stream: torch.Generator) -> Examples:

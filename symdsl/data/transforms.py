@@ -65,7 +65,7 @@ def moments(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def resize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Resample images bilinearly to `size` x `size`."""
-    size = _integer(step, "size")
+    size = step.whole("size")
     if all(part.x.shape[2:] == (size, size) for part in (dataset.train, dataset.test)):
         return dataset
     return _images(dataset, lambda x: resized(x, size))
@@ -80,14 +80,14 @@ def resized(x: Tensor, size: int) -> Tensor:
 
 def pad(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Surround images with zeros up to `size` x `size`; an odd row or column goes to the bottom or right."""
-    size = _integer(step, "size")
+    size = step.whole("size")
     _demand(all(side <= size for side in _sides(dataset)), step, "must not be smaller than", dataset)
     return _images(dataset, lambda x: _framed(x, size))
 
 
 def crop(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Keep the central `size` x `size` of every image."""
-    size = _integer(step, "size")
+    size = step.whole("size")
     _demand(all(side >= size for side in _sides(dataset)), step, "must not be larger than", dataset)
     top, left = ((side - size) // 2 for side in _sides(dataset))
     return _images(dataset, lambda x: x[:, :, top : top + size, left : left + size])
@@ -130,7 +130,7 @@ def rotated(x: Tensor, angles: Tensor) -> Tensor:
 
 def translate(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Move every image by its own whole number of rows and columns, uniform in `[-pixels, pixels]`; zeros move in."""
-    pixels = _integer(step, "pixels")
+    pixels = step.whole("pixels")
     drawn = _drawn(
         dataset, streams, lambda count, stream: torch.randint(-pixels, pixels + 1, (count, 2), generator=stream)
     )
@@ -207,7 +207,7 @@ def quadrants(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     The draws are independent, so two copies of an image may fall on the same quadrant. The quadrants are counted
     from the top left, row by row; with `label = both` the label becomes `4 label + quadrant`.
     """
-    copies, both = _integer(step, "copies"), step.argument("label") == "both"
+    copies, both = step.whole("copies"), step.argument("label") == "both"
     if both and dataset.task != "classification":
         raise ValueError("`quadrants(label = both)` needs class labels, but the targets are real numbers")
     train, test = (
@@ -226,10 +226,10 @@ def subset(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     Raises:
         RunError: when there are fewer.
     """
-    train = _some(dataset.train, _integer(step, "n"), streams("train"), step, "training", dataset.room)
+    train = _some(dataset.train, step.whole("n"), streams("train"), step, "training", dataset.room)
     if "test" not in dict(step.arguments):
         return evolve(dataset, train=train)
-    test = _some(dataset.test, _integer(step, "test"), seeded("subset", "test"), step, "test", dataset.room)
+    test = _some(dataset.test, step.whole("test"), seeded("subset", "test"), step, "test", dataset.room)
     return evolve(dataset, train=train, test=test)
 
 
@@ -291,13 +291,6 @@ def _number(step: Step, name: str) -> float:
     value = step.argument(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"`{name}` of `{step.name}` (={value!r}) must be a number")
-    return value
-
-
-def _integer(step: Step, name: str) -> int:
-    value = step.argument(name)
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"`{name}` of `{step.name}` (={value!r}) must be a whole number")
     return value
 
 

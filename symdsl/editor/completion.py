@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 import attrs
@@ -88,7 +88,7 @@ def _items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
         yield from _in_brackets(cursor, reading)
         return
     if cursor.fresh:
-        yield from _BEGINNINGS.get(cursor.block, _item)(cursor, reading)
+        yield from _BEGINNINGS.get(cursor.block, _reserved(ITEMS))(cursor, reading)
     if cursor.before:
         within = _within_item if cursor.head in STATEMENTS | ITEMS else _WITHIN.get(cursor.block, _within_item)
         yield from within(cursor, reading)
@@ -97,21 +97,10 @@ def _items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 # ---------------------------------------------------------------- beginnings
 
 
-def _reserved(terminals: Iterable[str]) -> Iterator[Item]:
-    words = (keywords()[terminal] for terminal in keywords() if terminal in terminals)
-    return (Item(word, "keyword", about=KEYWORDS[word]) for word in words)
-
-
-def _statement(cursor: Cursor, reading: Reading) -> Iterator[Item]:
-    return _reserved(STATEMENTS)
-
-
-def _item(cursor: Cursor, reading: Reading) -> Iterator[Item]:
-    return _reserved(ITEMS)
-
-
-def _item_of_residual(cursor: Cursor, reading: Reading) -> Iterator[Item]:
-    return _reserved({"LAYER", "USE", "REPEAT", "RESIDUAL", "AVERAGE"})
+def _reserved(terminals: Collection[str]) -> Callable[[Cursor, Reading], Iterable[Item]]:
+    return lambda cursor, reading: (
+        Item(word, "keyword", about=KEYWORDS[word]) for terminal, word in keywords().items() if terminal in terminals
+    )
 
 
 def _selector(cursor: Cursor, reading: Reading) -> Iterator[Item]:
@@ -140,8 +129,8 @@ def _override(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 
 _BEGINNINGS: dict[str, Callable[[Cursor, Reading], Iterable[Item]]] = {
-    "": _statement,
-    "RESIDUAL": _item_of_residual,
+    "": _reserved(STATEMENTS),
+    "RESIDUAL": _reserved({"LAYER", "USE", "REPEAT", "RESIDUAL", "AVERAGE"}),
     "PRIOR": _selector,
     "SEARCH": _key,
     "PROFILE": _override,
@@ -172,8 +161,8 @@ class _Row:
         return cursor.head == self.head and cursor.previous in self.previous and self.since in ("", last)
 
 
-def _table(table: dict[str, Signature]) -> Callable[[Cursor, Reading], Iterable[Item]]:
-    return lambda cursor, reading: (_callable(one) for one in table.values())
+def _callables(listed: Collection[Signature]) -> Callable[[Cursor, Reading], Iterable[Item]]:
+    return lambda cursor, reading: map(_callable, listed)
 
 
 def _callable(signature: Signature, what: str = "function") -> Item:
@@ -191,9 +180,14 @@ def _kinds(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 def _defined(cursor: Cursor, reading: Reading) -> Iterator[Item]:
     for one in reading.visible(cursor.word[0]):
-        around = one.path is None and one.what == "let" and one.whole[0] == cursor.before[0].start_pos
-        if one.what in ("let", "parameter", "value") and not around:  # a definition cannot need itself
+        around = one.what == "let" and _is_around(one, cursor)
+        if one.what in ("let", "parameter", "value") and not around:
             yield Item(one.name, "variable", one.text if one.what == "let" else f"{one.what} of `{one.text}`")
+
+
+def _is_around(symbol: Symbol, cursor: Cursor) -> bool:
+    """Whether the cursor is in the definition of a name, which cannot need itself."""
+    return symbol.path is None and symbol.whole[0] == cursor.before[0].start_pos
 
 
 def _names(cursor: Cursor, reading: Reading) -> Iterator[Item]:
@@ -218,38 +212,36 @@ def _prior(cursor: Cursor, reading: Reading) -> Iterator[Item]:
 
 
 def _templates(what: str) -> Callable[[Cursor, Reading], Iterable[Item]]:
-    def items(cursor: Cursor, reading: Reading) -> Iterator[Item]:
-        for one in reading.symbols:
-            around = one.path is None and one.whole[0] == cursor.before[0].start_pos
-            if one.what == what and not around:  # a definition cannot need itself
-                yield Item(one.name, what, one.text)
-
-    return items
+    return lambda cursor, reading: (
+        Item(one.name, what, one.text) for one in reading.symbols if one.what == what and not _is_around(one, cursor)
+    )
 
 
-_SOURCES = {name: source.signature for name, source in SOURCES.items()}
-_TRANSFORMS = {name: transform.signature for name, transform in TRANSFORMS.items()}
+def _as(cursor: Cursor, reading: Reading) -> Iterable[Item]:
+    return () if cursor.since("AS") else _reserved({"AS"})(cursor, reading)
+
+
 _VALUE_ENDS = frozenset({"NAME", "NUMBER", "RPAR", "RSQB"})
 
 _ITEM_ROWS = (
     _Row("LET", frozenset({"EQUAL"}), _anything),
-    _Row("DATA", frozenset({"DATA"}), _table(_SOURCES)),
-    _Row("DATA", frozenset({"THEN"}), _table(_TRANSFORMS)),
+    _Row("DATA", frozenset({"DATA"}), _callables([one.signature for one in SOURCES.values()])),
+    _Row("DATA", frozenset({"THEN"}), _callables([one.signature for one in TRANSFORMS.values()])),
     _Row("NETWORK", frozenset({"EQUAL"}), _templates("network")),
     _Row("USE", frozenset({"USE"}), _templates("block")),
-    _Row("INPUT", frozenset({"INPUT"}), _table(INPUTS)),
-    _Row("AVERAGE", frozenset({"AVERAGE"}), _table(TRANSFORMATIONS)),
+    _Row("INPUT", frozenset({"INPUT"}), _callables(INPUTS.values())),
+    _Row("AVERAGE", frozenset({"AVERAGE"}), _callables(TRANSFORMATIONS.values())),
     _Row("LIFT", frozenset({"LIFT"}), _words(LIFTED, "group")),
     _Row("PROJECT", frozenset({"PROJECT"}), _words(REDUCTIONS, "over the group")),
     _Row("POOL", frozenset({"POOL"}), _words(REDUCTIONS, "over all positions")),
     _Row("REPEAT", frozenset({"REPEAT"}), _names),
-    _Row("REPEAT", _VALUE_ENDS, lambda cursor, reading: () if cursor.since("AS") else _reserved({"AS"})),
-    _Row("USE", _VALUE_ENDS, lambda cursor, reading: () if cursor.since("AS") else _reserved({"AS"})),
+    _Row("REPEAT", _VALUE_ENDS, _as),
+    _Row("USE", _VALUE_ENDS, _as),
     _Row("LAYER", frozenset({"COLON", "PLUS"}), _kinds),
     _Row("LAYER", frozenset({"TILDE"}), _prior),
     _Row("LAYER", frozenset({"ARROW", "STRIDE"}), _names),
     _Row("LAYER", frozenset({"THEN"}), _words(ACTIVATIONS, "activation")),
-    _Row("LAYER", _VALUE_ENDS, lambda cursor, reading: _reserved({"STRIDE"}), since="ARROW"),
+    _Row("LAYER", _VALUE_ENDS, _reserved({"STRIDE"}), since="ARROW"),
 )
 """The first row that fits says what can be written."""
 

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import attrs
 from lark import Token
 
-from symdsl.editor.outline import NESTING, Entry, Outline
+from symdsl.editor.outline import Entry, Outline
+from symdsl.language.words import BRACKETS
 
 _WORD = re.compile(
     r"(?<![A-Za-z0-9_])(?:[FS]-[A-Z]*|(?:data|search)\.(?:[A-Za-z_][A-Za-z0-9_]*)?)$|[A-Za-z_][A-Za-z0-9_]*$"
@@ -72,7 +73,7 @@ class Cursor:
         """Return which of some terminals was last before the word, outside of brackets; empty if none."""
         last, depth = "", 0
         for token in self.before:
-            depth += NESTING.get(token.type, 0)
+            depth += BRACKETS.get(token.type, 0)
             if depth == 0 and token.type in terminals:
                 last = token.type
         return last

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 
 import attrs
 from lark import Token
@@ -93,7 +93,7 @@ def _item(asked: _Asked) -> str:
         return ""
     about = [KEYWORDS[str(asked.word)]] if begins else []
     nodes = _NODES.get(entry.head, _nodes_in)(entry, asked.reading)
-    return "\n\n".join([*(_described(nodes)), *about])
+    return "\n\n".join([*_described(nodes), *about])
 
 
 def _nodes_in(entry: Entry, reading: Reading) -> list[Node]:
@@ -115,14 +115,13 @@ _NODES: dict[str, Callable[[Entry, Reading], list[Node]]] = {
 """Functions that find the nodes which an item makes, by its first word; else they are those written in it."""
 
 
-def _described(nodes: Iterable[Node]) -> list[str]:
-    found = list(nodes)
-    if len(found) == 1 and isinstance(found[0], Layer):
-        rows = [f"| `{one.name}` | {one.parameters:,} | {_keeps(one)} |" for one in found[0].candidates]
+def _described(nodes: Sequence[Node]) -> list[str]:
+    if len(nodes) == 1 and isinstance(nodes[0], Layer):
+        rows = [f"| `{one.name}` | {one.parameters:,} | {_keeps(one)} |" for one in nodes[0].candidates]
         table = ["| candidate | parameters | keeps strictly |", "| --- | ---: | --- |", *rows]
-        return [f"{_shapes(found[0])}\n\n" + "\n".join(table)]
-    lines = [f"- {_shapes(node)}" for node in found[:_MOST_SHOWN]]
-    more = len(found) - _MOST_SHOWN
+        return [f"{_shapes(nodes[0])}\n\n" + "\n".join(table)]
+    lines = [f"- {_shapes(node)}" for node in nodes[:_MOST_SHOWN]]
+    more = len(nodes) - _MOST_SHOWN
     return ["\n".join([*lines, *([f"- and {more} more"] if more > 0 else [])])] if lines else []
 
 

@@ -8,12 +8,9 @@ import attrs
 from lark import Token
 
 from symdsl.language.repairs import ITEMS, STATEMENTS
-from symdsl.language.words import DEEPEST
+from symdsl.language.words import BRACKETS, DEEPEST
 
 _OF_LINES = frozenset({"PRIOR", "SEARCH", "PROFILE"})
-NESTING = {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}
-"""How much deeper parentheses and brackets make what follows them, by terminal."""
-
 _UNFINISHED = frozenset({"EQUAL", "TILDE", "DOT", "PLUS", "MINUS", "STAR", "SLASH", "PERCENT", "COMPARE"})
 
 
@@ -56,7 +53,7 @@ class Entry:
     def add(self, token: Token) -> None:
         """Append a token."""
         self.tokens.append(token)
-        self.depth = max(0, self.depth + NESTING.get(token.type, 0))
+        self.depth = max(0, self.depth + BRACKETS.get(token.type, 0))
         self.opened = self.opened or token.type == "LBRACE"
 
 

@@ -10,9 +10,10 @@ import attrs
 from lark import Token
 
 from symdsl.diagnostics import Span
-from symdsl.editor.outline import NESTING, Entry, Outline
+from symdsl.editor.outline import Entry, Outline
 from symdsl.editor.places import Places
 from symdsl.language.parser import tokens
+from symdsl.language.words import BRACKETS
 
 GLOBAL = frozenset({"let", "block", "network"})
 LOCAL = frozenset({"parameter", "value"})
@@ -136,7 +137,7 @@ def _since(what: str, word: Token, entry: Entry) -> int:
     for token in dropwhile(lambda one: one is not word, entry.tokens):
         if depth == 0 and token.type in ("COMMA", "RPAR", "LBRACE"):
             return token.start_pos or 0
-        depth += NESTING.get(token.type, 0)
+        depth += BRACKETS.get(token.type, 0)
     return end
 
 
@@ -159,7 +160,7 @@ def _template(what: str) -> Callable[[Entry], Iterable[_Words]]:
             return
         depth = 0
         for before, token in pairwise(takewhile(lambda token: token.type != "LBRACE", entry.tokens)):
-            depth += NESTING.get(before.type, 0)
+            depth += BRACKETS.get(before.type, 0)
             if token.type == "NAME" and depth == 1 and before.type in ("LPAR", "COMMA"):
                 yield "parameter", [token]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from functools import cache
 
+from symdsl.analysis.types import one_of
 from symdsl.catalog.data import SOURCES, TRANSFORMS
 from symdsl.catalog.networks import INPUTS, NORMAL, TRANSFORMATIONS
 from symdsl.catalog.searches import SEARCH
@@ -19,7 +20,7 @@ from symdsl.catalog.signatures import (
     Variant,
     Whole,
 )
-from symdsl.diagnostics import RunError, listing
+from symdsl.diagnostics import RunError
 from symdsl.editor.cursor import Cursor
 from symdsl.kinds import KINDS, Kind, call_signature
 
@@ -95,7 +96,7 @@ def search_key(block: str, word: str) -> str:
 
 
 def _in_setting(cursor: Cursor) -> Signature | None:
-    """The same after a key of `search`, which decides what a name means."""
+    """The signature of the call around a place after a key of `search`, which decides what a name there means."""
     parameter, signature = SEARCH.parameter(search_key(cursor.block, cursor.before[0])), None
     for bracket in cursor.brackets:
         if parameter is None or not isinstance(parameter.type, Variant) or bracket.called not in parameter.type.names:
@@ -135,8 +136,7 @@ def type_words(type: Type) -> str:
         case Quoted():
             return "a text in quotes"
         case _:
-            words = values(type)
-            return f"`{words[0]}`" if len(words) == 1 else f"one of {listing(words)}"
+            return one_of(values(type))
 
 
 def _bounds(low: float, high: float, above: bool = False, below: bool = False) -> str:

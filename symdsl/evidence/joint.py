@@ -42,11 +42,10 @@ _MOST_ROUNDS = 50
 
 
 class CountSketch:
-    """A random projection of `size` numbers to `width` or somewhat fewer: each is added to one sum, by a random sign.
+    """A random projection of `size` numbers to at most `width`: sums with random signs, each number in one of them.
 
-    Every sum is of as many numbers as any other, so that the projection is orthogonal, which is why there may be fewer
-    sums: twice as many numbers as `width` but one give sums of two, three times as many sums of three. No more numbers
-    than `width` are left as they are.
+    Every sum has k = ceil(size / width) terms, or one fewer: as the sums are alike, the projection is all but
+    orthogonal. That takes ceil(size / k) sums. No more numbers than `width` are left as they are.
 
     Attributes:
         size: numbers there are.

@@ -37,15 +37,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 CLASSES = {classes}
-"""Names of the outputs, in order."""
-'''
-_LOAD = '''
-def load(path: str | Path = Path(__file__).with_name("weights.pt")) -> nn.Sequential:
+"""Names of the outputs, in order."""'''
+_LOAD = '''def load(path: str | Path = Path(__file__).with_name("weights.pt")) -> nn.Sequential:
     """The learned network, ready to predict with or to be trained on."""
     net = network()
     net.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
-    return net.eval()
-'''
+    return net.eval()'''
 _CALLS = {
     "classification": ("CLASSES, load, prepare", "logits = load()(prepare(images))    # `[n, class]`"),
     "regression": ("load, prepare, restore", "means = restore(load()(prepare(images)))    # `[n, target]`"),
@@ -85,7 +82,7 @@ def model_source(
         classes="[\n" + "".join(f"    {name!r},\n" for name in classes) + "]",
     )
     used = {type(module) for module in net.modules()}
-    parts = [head.rstrip("\n"), _prepared(prepare)]
+    parts = [head, _prepared(prepare)]
     if data.task == "regression":
         parts += [_restored(prepare, noise_std)]
     if used & {maps.Project, maps.Pool}:
@@ -95,7 +92,7 @@ def model_source(
     if not used & {plain.FullyConnected, plain.RandomFeatures}:
         parts[0] = parts[0].replace("import math\n", "")
     parts += [inspect.getsource(one).rstrip() for one in _CLASSES if one in used]
-    parts += [_network(net, shares), _LOAD.strip("\n")]
+    parts += [_network(net, shares), _LOAD]
     return "\n\n\n".join(parts) + "\n"
 
 
@@ -107,8 +104,8 @@ _CLASSES = (
 
 
 def _network(net: nn.Sequential, shares: Mapping[str, str]) -> str:
-    lines = ["def network() -> nn.Sequential:", '    """The network before its weights are loaded."""']
-    return "\n".join([*lines, textwrap.indent(f"return {_written(net, shares)}", "    ")])
+    body = textwrap.indent(f"return {_written(net, shares)}", "    ")
+    return f'def network() -> nn.Sequential:\n    """The network before its weights are loaded."""\n{body}'
 
 
 def _written(module: nn.Module, shares: Mapping[str, str]) -> str:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 
-"""The span of what was written without one."""
-
 _RECORDS: dict[str, type] = {
     record.__name__: record
     for record in (

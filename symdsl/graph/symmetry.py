@@ -56,11 +56,9 @@ def strict_symmetry(graph: nx.DiGraph[str]) -> Symmetry:
     group = next((GROUPS[node.out_shape.group] for node in course.nodes if isinstance(node, Lift)), GROUPS[TRIVIAL])
     kept = next(option for option in _options(group) if course.first_break(option) is None)
     lost = [word for word in (TRANSLATIONS, *group.movements) if not followed([word]) <= followed(kept)]
-    return Symmetry(
-        invariant=course.settling(kept),
-        equivariant=tuple(movement for movement in kept if movement not in course.settling(kept)),
-        lost=course.losses(kept, lost),
-    )
+    invariant = course.settling(kept)
+    equivariant = tuple(movement for movement in kept if movement not in invariant)
+    return Symmetry(invariant, equivariant, course.losses(kept, lost))
 
 
 def _options(group: Group) -> Iterator[Movements]:

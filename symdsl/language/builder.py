@@ -124,14 +124,10 @@ class _Builder:
         return ast.Data(_only(children, ast.Call), self._span(children))
 
     def block(self, children: list[Any]) -> ast.Block:
-        parameters = next((child.items for child in children if isinstance(child, _Parameters)), None)
-        items, span, brace = self._braced(children, *_ITEMS)
-        return ast.Block(self._word(children[1]), parameters, items, span, brace)
+        return ast.Block(self._word(children[1]), _parts(children, _Parameters), *self._braced(children, *_ITEMS))
 
     def network(self, children: list[Any]) -> ast.Network:
-        parameters = next((child.items for child in children if isinstance(child, _Parameters)), None)
-        items, span, brace = self._braced(children, *_ITEMS)
-        return ast.Network(self._word(children[1]), parameters, items, span, brace)
+        return ast.Network(self._word(children[1]), _parts(children, _Parameters), *self._braced(children, *_ITEMS))
 
     def instance(self, children: list[Any]) -> ast.Instance:
         _, name, _, template = children
@@ -168,7 +164,7 @@ class _Builder:
             if not self._collector.knows("E104", before.end.until(span.start)):  # a dot left out between them
                 self._collector.report("E104", span, f"expected `.` or `~`, found `{apart[1]}`")
             return ast.Unread(span=span)
-        return ast.Pattern("".join(words), _arguments(children), self._span(children))
+        return ast.Pattern("".join(words), _parts(children, _Arguments), self._span(children))
 
     def search(self, children: list[Any]) -> ast.Search:
         return ast.Search(*self._braced(children, ast.Setting))
@@ -220,8 +216,7 @@ class _Builder:
             span=self._span(children),
         )
 
-    def path(self, children: list[Any]) -> ast.Word:
-        return ast.Word("".join(children), self._span(children))
+    path = key
 
     def use(self, children: list[Any]) -> ast.Use:
         name = self._word(children[3]) if len(children) == 4 else None
@@ -270,7 +265,7 @@ class _Builder:
         return ast.Flag(str(children[0]) == "true", self._span(children))
 
     def structure(self, children: list[Any]) -> ast.Call:
-        return ast.Call(self._word(children[0]), _arguments(children), self._span(children))
+        return ast.Call(self._word(children[0]), _parts(children, _Arguments), self._span(children))
 
     step = structure
 
@@ -339,8 +334,8 @@ def _only(children: list[Any], *kinds: type) -> tuple[Any, ...]:
     return tuple(child for child in children if isinstance(child, kinds))
 
 
-def _arguments(children: list[Any]) -> tuple[ast.Argument, ...] | None:
-    return next((child.items for child in children if isinstance(child, _Arguments)), None)
+def _parts(children: list[Any], kind: type[_Parts]) -> tuple[Any, ...] | None:
+    return next((child.items for child in children if isinstance(child, kind)), None)
 
 
 _RULES: dict[str, Callable[[_Builder, list[Any]], Any]] = {

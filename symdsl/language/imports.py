@@ -65,8 +65,7 @@ def inline(
         collector: receives every error.
         unsaved: texts that stand for those of files, by resolved path.
     """
-    inliner = _Inliner(collector, unsaved or {})
-    return inliner.program(text, source, path, ())
+    return _Inliner(collector, unsaved or {}).program(text, source, path, ())
 
 
 @attrs.frozen
@@ -86,8 +85,8 @@ class _Inliner:
         unsaved: texts that stand for those of files, by resolved path.
         done: files that were imported, which are not imported again.
         allowance: how many words may still be read.
-        bytes: how many of them may still be.
-        imports: how many statements were met.
+        bytes: how many bytes may still be read.
+        imports: how many `import`s were met.
         stopped: whether no more files are read.
     """
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import singledispatch
 from typing import TypeAlias
 
 import attrs
@@ -68,21 +67,18 @@ def statement_lines(node: Line | Braced, room: int = WIDTH) -> list[str]:
         room: columns a line may have; what would take more is broken into its parts, where it has any.
     """
     if isinstance(node, Braced):
-        return block(node, room)
-    line = _line(node)
-    return [line] if len(line) <= room else [part.text for part in parts(node)] or [line]
-
-
-def block(node: Braced, room: int = WIDTH) -> list[str]:
-    """Return the lines of a node with braces, one inner node per line."""
-    inside = [line for one in inside_of(node) for line in statement_lines(one, room - len(INDENT))]
-    return [*head_lines(node, room), *(INDENT + line for line in inside), "}"]
+        inside = [line for one in inside_of(node) for line in statement_lines(one, room - len(INDENT))]
+        return [*head_lines(node, room), *(INDENT + line for line in inside), "}"]
+    return _broken(_line(node), node, room)
 
 
 def head_lines(node: Braced, room: int = WIDTH) -> list[str]:
     """Return the first lines of a node with braces, up to and including the brace."""
-    head = _head(node)
-    return [head] if len(head) <= room else [part.text for part in parts(node)] or [head]
+    return _broken(_head(node), node, room)
+
+
+def _broken(line: str, node: Line | Braced, room: int) -> list[str]:
+    return [line] if len(line) <= room else [part.text for part in parts(node)] or [line]
 
 
 def inside_of(node: Braced) -> tuple[Line | Braced, ...]:
@@ -99,75 +95,36 @@ def inside_of(node: Braced) -> tuple[Line | Braced, ...]:
 # ---------------------------------------------------------------- on one line
 
 
-@singledispatch
-def _line(node: object) -> str:
-    raise TypeError(f"`node` (={node!r}) must be a node of the tree")
-
-
-@_line.register
-def _(node: ast.Let | ast.Setting) -> str:
-    return _named(node) + expression(node.value)
+def _line(node: Line) -> str:
+    match node:
+        case ast.Let() | ast.Setting():
+            return _named(node) + expression(node.value)
+        case ast.Data() | ast.Layer():
+            return " ".join(part.text.strip() for part in parts(node))
+        case ast.Import(path):
+            return f"import {expression(path)}"
+        case ast.Instance(name, template):
+            return f"network {name.text} = {expression(template)}"
+        case ast.Rule(selector, prior):
+            return f"{'.'.join(part.text + _arguments(part.arguments) for part in selector)} ~ {expression(prior)}"
+        case ast.Input(image):
+            return f"input {expression(image)}"
+        case ast.Lift(group):
+            return f"lift {group.text}"
+        case ast.Use(block, name):
+            return f"use {expression(block)}" + (f" as {name.text}" if name else "")
+        case ast.Project(reduction):
+            return f"project {reduction.text}"
+        case ast.Pool(reduction):
+            return f"pool {reduction.text}"
+        case ast.Flatten():
+            return "flatten"
+        case _:
+            raise TypeError(f"`node` (={node!r}) must be a node of the tree")
 
 
 def _named(node: ast.Let | ast.Setting) -> str:
     return f"{'let ' if isinstance(node, ast.Let) else ''}{node.name.text} = "
-
-
-@_line.register
-def _(node: ast.Import) -> str:
-    return f"import {expression(node.path)}"
-
-
-@_line.register
-def _(node: ast.Data) -> str:
-    return " ".join(part.text.strip() for part in parts(node))
-
-
-@_line.register
-def _(node: ast.Instance) -> str:
-    return f"network {node.name.text} = {expression(node.template)}"
-
-
-@_line.register
-def _(node: ast.Rule) -> str:
-    selector = ".".join(part.text + _arguments(part.arguments) for part in node.selector)
-    return f"{selector} ~ {expression(node.prior)}"
-
-
-@_line.register
-def _(node: ast.Input) -> str:
-    return f"input {expression(node.image)}"
-
-
-@_line.register
-def _(node: ast.Lift) -> str:
-    return f"lift {node.group.text}"
-
-
-@_line.register
-def _(node: ast.Layer) -> str:
-    return " ".join(part.text.strip() for part in parts(node))
-
-
-@_line.register
-def _(node: ast.Use) -> str:
-    name = f" as {node.name.text}" if node.name else ""
-    return f"use {expression(node.block)}{name}"
-
-
-@_line.register
-def _(node: ast.Project) -> str:
-    return f"project {node.reduction.text}"
-
-
-@_line.register
-def _(node: ast.Pool) -> str:
-    return f"pool {node.reduction.text}"
-
-
-@_line.register
-def _(node: ast.Flatten) -> str:
-    return "flatten"
 
 
 def _head(node: Braced) -> str:
@@ -203,56 +160,33 @@ class Part:
     span: Span
 
 
-@singledispatch
-def parts(node: object) -> tuple[Part, ...]:
+def parts(node: Line | Braced) -> tuple[Part, ...]:
     """Return the lines that a long or commented node is broken into; none where it is not broken."""
-    return ()
-
-
-@parts.register
-def _(node: ast.Layer) -> tuple[Part, ...]:
-    name = f" {node.name.text}" if node.name else ""
-    first, *others = node.candidates
-    stride = f" stride {expression(node.stride)}" if node.stride is not None else ""
-    end = node.channels if node.stride is None else node.stride
-    return (
-        Part(f"layer{name}: {_candidate(first)}", first.span),
-        *(Part(f"{INDENT}+ {_candidate(one)}", one.span) for one in others),
-        Part(f"{INDENT}-> {expression(node.channels)}{stride}", node.channels.span.until(end.span)),
-        *(Part(f"{INDENT}|> {expression(one)}", one.span) for one in node.activations),
-    )
-
-
-@parts.register
-def _(node: ast.Data) -> tuple[Part, ...]:
-    source, *transforms = node.steps
-    return (
-        Part(f"data {expression(source)}", source.span),
-        *(Part(f"{INDENT}|> {expression(one)}", one.span) for one in transforms),
-    )
-
-
-@parts.register
-def _(node: ast.Let | ast.Setting) -> tuple[Part, ...]:
-    match node.value:
-        case ast.List(items) if items:
-            return _listed(
-                _named(node) + "[", [(expression(one), one.span) for one in items], "]", node.span, node.span.end
+    match node:
+        case ast.Layer(word, (first, *others), channels, stride, activations):
+            name, strided = f" {word.text}" if word else "", f" stride {expression(stride)}" if stride else ""
+            return (
+                Part(f"layer{name}: {_candidate(first)}", first.span),
+                *(Part(f"{INDENT}+ {_candidate(one)}", one.span) for one in others),
+                Part(f"{INDENT}-> {expression(channels)}{strided}", channels.span.until((stride or channels).span)),
+                *(Part(f"{INDENT}|> {expression(one)}", one.span) for one in activations),
             )
-        case ast.Call(name, arguments) if arguments:
-            opening = f"{_named(node)}{name.text}("
-            return _listed(opening, [(_argument(one), one.span) for one in arguments], ")", node.span, node.span.end)
-        case _:
-            return ()
-
-
-@parts.register
-def _(node: ast.Block | ast.Network) -> tuple[Part, ...]:
-    what = "block" if isinstance(node, ast.Block) else "network"
-    listed = [(_parameter(one), one.span) for one in node.parameters or ()]
-    if not listed:
-        return ()
-    return _listed(f"{what} {node.name.text}(", listed, ") {", node.span, node.brace)
+        case ast.Data((source, *transforms)):
+            return (
+                Part(f"data {expression(source)}", source.span),
+                *(Part(f"{INDENT}|> {expression(one)}", one.span) for one in transforms),
+            )
+        case ast.Let(value=ast.List(items)) | ast.Setting(value=ast.List(items)) if items:
+            listed = [(expression(one), one.span) for one in items]
+            return _listed(f"{_named(node)}[", listed, "]", node.span, node.span.end)
+        case ast.Let(value=ast.Call(name, arguments)) | ast.Setting(value=ast.Call(name, arguments)) if arguments:
+            listed = [(_argument(one), one.span) for one in arguments]
+            return _listed(f"{_named(node)}{name.text}(", listed, ")", node.span, node.span.end)
+        case ast.Block(name, parameters) | ast.Network(name, parameters) if parameters:
+            what = "block" if isinstance(node, ast.Block) else "network"
+            listed = [(_parameter(one), one.span) for one in parameters]
+            return _listed(f"{what} {name.text}(", listed, ") {", node.span, node.brace)
+    return ()
 
 
 def _listed(opening: str, items: Iterable[tuple[str, Span]], closing: str, start: Span, end: Span) -> tuple[Part, ...]:

@@ -13,7 +13,6 @@ from symdsl.diagnostics import Collector, Span, shortened
 from symdsl.language.blots import blotted, complaint, is_note
 from symdsl.language.expectations import expected_words
 from symdsl.language.repairs import (
-    BRACES,
     FRESH_STARTS,
     ITEMS,
     KEYWORDS,
@@ -26,6 +25,7 @@ from symdsl.language.repairs import (
 )
 from symdsl.language.slips import without_slips
 from symdsl.language.spans import token_span
+from symdsl.language.words import BRACES
 
 _MOST_ERRORS = 100
 _LOOKAHEAD = 3

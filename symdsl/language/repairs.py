@@ -19,8 +19,6 @@ STATEMENTS = frozenset({"LET", "IMPORT", "DATA", "BLOCK", "NETWORK", "PRIOR", "S
 ITEMS = frozenset({"INPUT", "LIFT", "LAYER", "USE", "REPEAT", "RESIDUAL", "AVERAGE", "PROJECT", "POOL", "FLATTEN"})
 FRESH_STARTS = STATEMENTS | ITEMS | {"RBRACE"}
 """Terminals that stand where something begins or ends, wherever on a line that is."""
-BRACES = {"LBRACE": 1, "RBRACE": -1}
-"""By how much a terminal changes the depth of braces."""
 KEYWORDS = STATEMENTS | ITEMS | {"STRIDE", "AS", "TRUE", "FALSE"}
 
 TYPES = frozenset({"whole", "number", "flag", "text", "word", "kind", "kinds", "prior", "list"})

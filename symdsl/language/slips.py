@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise, takewhile
 
 from lark import Token
@@ -13,8 +13,9 @@ from symdsl.catalog.networks import IMAGE, NORMAL, SIGNAL
 from symdsl.diagnostics import Collector, Fix, shortened
 from symdsl.language.blots import QUOTES, TYPESET
 from symdsl.language.keywords import keywords
-from symdsl.language.repairs import BRACES, DEFINING, FRESH_STARTS, ITEMS, STATEMENTS, open_bracket
+from symdsl.language.repairs import DEFINING, FRESH_STARTS, ITEMS, STATEMENTS, open_bracket
 from symdsl.language.spans import behind, merged, token_span
+from symdsl.language.words import BRACES, BRACKETS, NESTING
 
 _BEFORE_VALUE = {"EQUAL", "LPAR", "LSQB", "COMMA", "ARROW", "PLUS", "MINUS", "STAR", "SLASH"}
 _BEFORE_NAME = {"LET", "LPAR", "COMMA", "AS"}
@@ -27,8 +28,6 @@ _HEXADECIMAL = re.compile(r"0[xX][0-9a-fA-F]+")
 _MARKS = {"*": "STAR", "~": "TILDE", "=": "EQUAL", "(": "LPAR"}
 _PARENTHESES = "arguments stand in parentheses"
 _SPLIT = re.compile(r"[FS]-[A-Z]{2,}")
-_BRACKETS = {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}
-_DEPTH = _BRACKETS | BRACES
 _PRIOR = ["PRIOR", "LBRACE"]
 
 
@@ -46,14 +45,10 @@ def without_slips(tokens: Sequence[Token], source: str, collector: Collector) ->
         source: its name in spans.
         collector: receives an error for each slip.
     """
-    reserved = list(_without_patterns(tokens))
-    read = _with_parentheses(list(_without_comments(reserved, source, collector)), source, collector)
-    braced = list(_with_braces_of_residuals(read, source, collector))
-    words = list(_with_words(braced, source, collector))
-    placed = list(_without_priors_of_layers(words, source, collector))
-    closed = _with_braces(list(_with_marks(placed, source, collector)), source, collector)
-    flat = list(_with_settings_of_profiles(closed, source, collector))
-    return _with_statements_outside(list(_with_rules_in_priors(flat, source, collector)), source, collector)
+    found = list(_without_patterns(tokens))
+    for mended in _PASSES:
+        found = list(mended(found, source, collector))
+    return found
 
 
 def _without_patterns(tokens: Sequence[Token]) -> Iterator[Token]:
@@ -205,7 +200,7 @@ def _without_priors_of_layers(tokens: Sequence[Token], source: str, collector: C
             continue
         depth, index, last = 0, prior, prior + called
         while index < len(tokens) and tokens[index].type not in FRESH_STARTS and (depth or index <= last):
-            depth += _BRACKETS.get(tokens[index].type, 0)
+            depth += BRACKETS.get(tokens[index].type, 0)
             index += 1
         span = token_span(token, source).until(token_span(tokens[index - 1], source))
         message = "a prior stands behind the candidate it is of, before `->`"
@@ -259,9 +254,9 @@ def _brackets(tokens: Sequence[Token]) -> list[str]:
     found, opened = list[str](), [""]
     for token in tokens:
         found.append(opened[-1])
-        if _DEPTH.get(token.type, 0) > 0:
+        if NESTING.get(token.type, 0) > 0:
             opened.append(token.type)
-        elif token.type in _DEPTH and len(opened) > 1:
+        elif token.type in NESTING and len(opened) > 1:
             opened.pop()
     return found
 
@@ -351,7 +346,7 @@ def _with_settings_of_profiles(tokens: Sequence[Token], source: str, collector: 
         after = tokens[index + 1].type if index + 1 < len(tokens) else ""
         if not braces and token.type in STATEMENTS:
             profile = token.type == "PROFILE"
-        brackets += _BRACKETS.get(token.type, 0)
+        brackets += BRACKETS.get(token.type, 0)
         braces += BRACES.get(token.type, 0)
         if profile and braces == 1 and token.type == "SEARCH" and after == "LBRACE":
             inner = True
@@ -402,7 +397,7 @@ def _with_one_selector(rule: Sequence[Token], tilde: int, source: str, collector
     """Yield a rule; one of several selectors before its `~`, with commas between them, as a rule for each of them."""
     brackets = reported = 0
     for token in rule[:tilde]:
-        brackets += _BRACKETS.get(token.type, 0)
+        brackets += BRACKETS.get(token.type, 0)
         if token.type != "COMMA" or brackets:
             yield token
             continue
@@ -451,5 +446,20 @@ def _statement_end(tokens: Sequence[Token], start: int) -> int:
         goes_on = index == start or token.type == "THEN" or tokens[index - 1].line == token.line
         if not depth and (token.type == "RBRACE" or not goes_on):
             return index
-        depth += _DEPTH.get(token.type, 0)
+        depth += NESTING.get(token.type, 0)
     return len(tokens)
+
+
+_PASSES: tuple[Callable[[list[Token], str, Collector], Iterable[Token]], ...] = (
+    _without_comments,
+    _with_parentheses,
+    _with_braces_of_residuals,
+    _with_words,
+    _without_priors_of_layers,
+    _with_marks,
+    _with_braces,
+    _with_settings_of_profiles,
+    _with_rules_in_priors,
+    _with_statements_outside,
+)
+"""Functions that each mend one sort of slip, in order: the later ones rely on what the earlier ones have mended."""

@@ -17,8 +17,7 @@ def token_span(token: Token, source: str) -> Span:
 
 def behind(token: Token, source: str) -> Span:
     """Return the place after a token, where something may be missing."""
-    span = token_span(token, source)
-    return Span(source, span.end_line, span.end_column, span.end_line, span.end_column)
+    return token_span(token, source).end
 
 
 def merged(tokens: Sequence[Token], terminal: str, text: str) -> Token:

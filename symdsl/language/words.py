@@ -25,17 +25,24 @@ _DEEPEST_WRITTEN = 1000
 
 TOO_DEEP = "this is nested too deep to read"
 
+BRACKETS = {"LPAR": 1, "LSQB": 1, "RPAR": -1, "RSQB": -1}
+"""By how much a terminal changes the depth of parentheses and square brackets."""
+
+BRACES = {"LBRACE": 1, "RBRACE": -1}
+"""By how much a terminal changes the depth of braces."""
+
+NESTING = BRACKETS | BRACES
+
+
+_LONGEST = {"NAME": 200, "KIND": 200, "TEXT": 4096 + 2}  # a text and its quotes
+_COMMENT = re.compile(r'//[^\r\n]*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
+
 
 @attrs.define
 class Allowance:
     """The number of words that may still be read."""
 
     left: int = MOST_WORDS
-
-
-_LONGEST = {"NAME": 200, "KIND": 200, "TEXT": 4096 + 2}  # a text and its quotes
-_DEEPER = {"LPAR": 1, "LSQB": 1, "LBRACE": 1, "RPAR": -1, "RSQB": -1, "RBRACE": -1}
-_COMMENT = re.compile(r'//[^\r\n]*|"[^"\\\n]*(?:\\.[^"\\\n]*)*"')
 
 
 class MalformedError(Exception):
@@ -68,7 +75,7 @@ def read_words(grammar: Lark, text: str, source: str, allowance: Allowance) -> l
             raise MalformedError("E103", token_span(token, source), message)
     depth = signs = 0
     for token in tokens:
-        depth += _DEEPER.get(token.type, 0)
+        depth += NESTING.get(token.type, 0)
         signs = signs + 1 if token.type == "MINUS" else 0
         if depth > _DEEPEST_WRITTEN or signs > _DEEPEST_WRITTEN:
             raise MalformedError("E105", token_span(token, source), TOO_DEEP, "name a part of it with `let`")

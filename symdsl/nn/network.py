@@ -127,8 +127,11 @@ class Network(nn.Module):
             uses: if given, filled with every use of a parameter tensor, keyed `layer.path.tensor` or `layer.bias`.
 
         Raises:
+            TypeError: `x` is no tensor.
             ValueError: `x` is no batch of examples of the shape that the network reads.
         """
+        if not isinstance(x, Tensor):
+            raise TypeError(f"the network expects a tensor, got a {type(x).__name__}")
         if self.reads is not None and x.shape[1:] != self.reads:
             raise ValueError(_misfit(self.reads, tuple(x.shape)))
         shortcuts = self.shortcuts()
@@ -206,10 +209,8 @@ class Network(nn.Module):
         return frozenset(found)
 
     def layers(self) -> Iterator[tuple[str, RelaxedLayer]]:
-        """Yield the relaxed layers by name, in order."""
-        for name, stage in self.named_stages().items():
-            if isinstance(stage, RelaxedLayer):
-                yield name, stage
+        """Return the relaxed layers by name, in order."""
+        return ((name, stage) for name, stage in self.named_stages().items() if isinstance(stage, RelaxedLayer))
 
     def layer(self, name: str) -> RelaxedLayer:
         """Return a layer by its name.
@@ -220,15 +221,12 @@ class Network(nn.Module):
         return dict(self.layers())[name]
 
     def average(self, name: str) -> Average:
-        """Return the average of that name.
+        """Return an average by its name.
 
         Raises:
-            KeyError: there is none.
+            KeyError: there is none of that name.
         """
-        stage = self.named_stages()[name]
-        if not isinstance(stage, Average):
-            raise KeyError(name)
-        return stage
+        return dict(self.averages())[name]
 
     def averages(self) -> Iterator[tuple[str, Average]]:
         """Return the averages by name, in order."""

@@ -259,8 +259,9 @@ class Posterior:
         """Yield the `outputs` of some examples at a time, and their parts of other tensors: covariances are large."""
         size = _batch(net, x, self.tensors)
         for part, *others in zip(*(one.split(size) for one in (x, *beside)), strict=True):
-            mean, covariance = self._of_batch(net, part)
-            yield mean, self.temperature * covariance, *others
+            mean, found = derivatives(net, part, self.tensors)
+            covariances = [tensor.covariance(*found[key], self.noise) for key, tensor in self.tensors.items()]
+            yield mean.double(), self.temperature * torch.stack(covariances).sum(0), *others
 
     def predict(self, net: Network, x: Tensor) -> Predicted:
         """Return the linearised network's predictions, see `outputs`; at temperature 0 those of the network itself."""
@@ -310,11 +311,6 @@ class Posterior:
             clear = len(gains) > 1 and float(gains.mean()) >= _CLEAR_GAIN * float(gains.std()) * len(gains) ** -0.5
             best = best if clear else 0
         return attrs.evolve(self, temperature=TEMPERATURES[best])
-
-    def _of_batch(self, net: Network, x: Tensor) -> tuple[Tensor, Tensor]:
-        mean, found = derivatives(net, x, self.tensors)
-        parts = [tensor.covariance(*found[key], self.noise) for key, tensor in self.tensors.items()]
-        return mean.double(), torch.stack(parts).sum(0)
 
 
 @derivatives_on()

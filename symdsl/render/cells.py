@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,15 +32,17 @@ def new_table(columns: Sequence[tuple[str, Any]]) -> Table:
     return table
 
 
-def add_section(table: Table, rows: Iterator[Cells] | Sequence[Cells]) -> None:
-    """Add rows as a group; the first column is shown once."""
+def once(section: Iterable[Cells]) -> list[Cells]:
+    """Return the rows of a section, whose first cells say the same, with that of the first row alone."""
+    return [("" if number else cells[0], *cells[1:]) for number, cells in enumerate(section)]
+
+
+def add_section(table: Table, section: Iterable[Cells]) -> None:
+    """Add rows as a group; what their first cells say is shown once."""
     from rich.text import Text
 
-    before = None
-    for cells in rows:
-        first = "" if cells[0] == before else cells[0]
-        table.add_row(*(Text(each) for each in (first, *cells[1:])))
-        before = cells[0]
+    for cells in once(section):
+        table.add_row(*map(Text, cells))
 
 
 def with_lines(table: Table, lines: Sequence[str]) -> Group:

@@ -68,14 +68,8 @@ def _labels(labels: Sequence[Mapping[str, Any]]) -> Iterator[Table | str]:
     most = max(one["train"] for one in labels)
     for one in labels:
         name = "" if one["name"] == str(one["label"]) else one["name"]
-        cells = (
-            str(one["label"]),
-            name,
-            f"{one['train']:,}",
-            f"{one['test']:,}",
-            "█" * round(_BAR * one["train"] / most),
-        )
-        add_section(table, [cells])
+        bar = "█" * round(_BAR * one["train"] / most)
+        add_section(table, [(str(one["label"]), name, f"{one['train']:,}", f"{one['test']:,}", bar)])
     yield table
 
 

@@ -64,7 +64,7 @@ def architecture_dot(graph: nx.DiGraph[str], result: Mapping[str, Any] | None) -
     drawing = graphviz.Digraph(name=text(title), graph_attr=_graph_attributes(_title(title, result)))
     drawing.attr("node", shape="plain", fontname=FONT, fontsize="11", fontcolor=INK)
     drawing.attr("edge", fontname=FONT, fontsize="9", fontcolor=QUIET, color=QUIET, arrowsize="0.6", weight="100")
-    kept = {name: [each.name for each in rows if each.kept] for name, rows in shown.items()}
+    kept = {name: [each.name for each in layer if each.kept] for name, layer in shown.items()}
     left = without(nodes, emptied(nodes, kept))
     _draw_nodes(drawing, left, shown)
     _draw_edges(drawing, nodes, left)
@@ -101,7 +101,7 @@ def _title(name: str, result: Mapping[str, Any] | None) -> str:
 
 def _outcome(result: Mapping[str, Any]) -> str:
     test = result["test"]
-    measured = "".join(f", {text(test[key])}" for key, text in _HEADLINES.items() if test.get(key) is not None)
+    measured = "".join(f", {written(test[key])}" for key, written in _HEADLINES.items() if test.get(key) is not None)
     several = f", mean of {result['finished']} seeds" if "finished" in result else ""
     outcome = "trained, no prior learned" if is_unlearned(result) else OUTCOMES[result["objective"]]
     return outcome + several + measured
@@ -129,9 +129,9 @@ def _draw_fan(drawing: graphviz.Digraph, beside: str, angle: float) -> None:
     # without outlines: Graphviz begins the first wedge at three o'clock, where the part around it would be cut in two
     size = {"shape": "circle", "width": "0.3", "height": "0.3", "fixedsize": "true", "color": "transparent"}
     drawing.node(f"{beside}-fan", label="", tooltip=f"turns within {range_words('rotation', angle)}", **size, **look)
-    with drawing.subgraph() as row:
-        row.attr(rank="same")
-        row.edge(beside, f"{beside}-fan", style="invis", weight="1")
+    with drawing.subgraph() as level:
+        level.attr(rank="same")
+        level.edge(beside, f"{beside}-fan", style="invis", weight="1")
 
 
 def _draw_edges(drawing: graphviz.Digraph, nodes: tuple[Node, ...], left: tuple[Node, ...]) -> None:

@@ -59,7 +59,7 @@ def _draw_by_system(dot: str, format: str) -> bytes:
 
 
 def _draw_by_wheel(dot: str, format: str) -> bytes:
-    """In a process of its own, so that neither what the libraries print nor how they fail reaches the search."""
+    """Draw in a process of its own, so that neither what the libraries print nor how they fail reaches the search."""
     command = [sys.executable, "-c", _BY_WHEEL, format]
     try:
         done = subprocess.run(command, input=dot.encode(), capture_output=True, check=True, timeout=SECONDS)

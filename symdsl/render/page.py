@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from symdsl.render.cells import Cells
+from symdsl.render.cells import Cells, once
 from symdsl.render.seeds import COLUMNS, seeds_lines, seeds_sections
 from symdsl.render.table import RESULT_COLUMNS, result_sections, score_lines
 
@@ -43,9 +43,9 @@ def _html(columns: Columns, sections: Iterable[Sequence[Cells]], lines: Iterable
     """A table, the lines below it, and the picture beside them."""
     head = _html_row("th", columns, [title for title, _ in columns], "")
     rows = [
-        _html_row("td", columns, cells, _RULE if first else "")
+        _html_row("td", columns, cells, "" if number else _RULE)
         for section in sections
-        for first, cells in _once(section)
+        for number, cells in enumerate(once(section))
     ]
     below = "".join(f"<div>{escape(line)}</div>" for line in lines if line)
     table = f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{"".join(rows)}</tbody></table>'
@@ -57,15 +57,10 @@ def result_markdown(result: Mapping[str, Any]) -> str:
     """Return the layer table and the scores of a result as Markdown."""
     head = [title for title, _ in RESULT_COLUMNS]
     rule = ["---:" if side == "right" else "---" for _, side in RESULT_COLUMNS]
-    rows = [cells for section in result_sections(result) for _, cells in _once(section)]
+    rows = [cells for section in result_sections(result) for cells in once(section)]
     lines = (" | ".join(cell.replace("|", "&#124;") for cell in cells) for cells in (head, rule, *rows))
     table = "\n".join(f"| {line} |" for line in lines)
     return f"{table}\n\n" + "\n\n".join(score_lines(result)) + "\n"
-
-
-def _once(section: Sequence[Cells]) -> list[tuple[bool, Cells]]:
-    """The rows of a layer, each with whether it is the first; only the first one names the layer."""
-    return [(number == 0, cells if number == 0 else ("", *cells[1:])) for number, cells in enumerate(section)]
 
 
 def _html_row(tag: str, columns: Columns, cells: Sequence[str], style: str) -> str:

@@ -1,9 +1,10 @@
-"""Predictions as a table for the terminal, as CSV, and as plain values."""
+"""Predictions as a table for the terminal, and as CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -56,5 +57,11 @@ def _of_classes(one: Mapping[str, Any], names: Sequence[str]) -> Cells:
 
 
 def _of_targets(one: Mapping[str, Any]) -> Cells:
+    """Every mean, to the last digit that its standard deviation has, and that."""
     pairs = zip(one["mean"], one["std"], strict=True)
-    return tuple(f"{number_text(mean)} ± {number_text(std)}" for mean, std in pairs)
+    return tuple(f"{mean:.{_digits(mean, std)}g} ± {number_text(std)}" for mean, std in pairs)
+
+
+def _digits(mean: float, std: float) -> int:
+    larger = math.log10(abs(mean) / std) if 0 < std < abs(mean) < math.inf else 0.0
+    return min(4 + math.floor(larger), 17)

@@ -62,9 +62,8 @@ def _cells(run: Mapping[str, Any]) -> Cells:
         f"{run['status']}, {RESUMABLE}" if run["resumable"] else run["status"],
         *(known[key] for key in ("spec", "objective", "seed")),
         f"{run['epoch']}/{run['epochs']}" if run["epochs"] and run["status"] != "finished" else known["epoch"],
-        *(_if_known(percent_text, run["accuracy"]), _if_known(number_text, run["rmse"])),
-        _if_known(number_text, run["r2"]),
-        *(_if_known(number_text, run["nll"]), _if_known(number_text, run["neg_log_evidence_per_example"])),
+        _if_known(percent_text, run["accuracy"]),
+        *(_if_known(number_text, run[key]) for key in ("rmse", "r2", "nll", "neg_log_evidence_per_example")),
         _if_known(time_text, run["wall_s"]),
     )
 

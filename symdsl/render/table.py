@@ -125,7 +125,7 @@ def _names(body: Iterable[Node]) -> list[str]:
 
 
 def _evidence(graph: nx.DiGraph[str]) -> str:
-    """How often a search estimates it."""
+    """How often a search estimates the evidence, and from how many examples."""
     examples, batch, every = (graph.graph[key] for key in ("examples", "batch", "every"))
     if graph.graph.get("objective") == "elbo":
         return "the variational bound, in every training step"

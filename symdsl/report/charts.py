@@ -5,13 +5,14 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from symdsl.diagnostics import shortened
 from symdsl.render.colours import colour, lightness, mixed
-from symdsl.report.reading import EVIDENCE, Run, pruned_in
+from symdsl.report.reading import EVIDENCE, Run
 from symdsl.report.scores import BINS, Reliability
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ def _shares(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
 def _marks(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     lead = f"{layer.name}."
     by_epoch = {
-        record["epoch"]: [path.removeprefix(lead) for path in pruned_in(record) if path.startswith(lead)]
+        record["epoch"]: [path.removeprefix(lead) for path in record.get("pruned", ()) if path.startswith(lead)]
         for record in steps
     }
     pruned = [(epoch, ", ".join(names)) for epoch, names in by_epoch.items() if names]
@@ -196,16 +197,15 @@ def precisions(run: Run) -> Iterator[Chart]:
 def _precisions(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
     pairs = candidate_pairs(layer)
     named = [
-        (f"{one.name} {tensor.name}", f"{layer.name}.{one.name}.{tensor.name}", pairs[one.name], DASHES[number % 6])
+        (f"{one.name} {tensor.name}", f"{layer.name}.{one.name}.{tensor.name}", pairs[one.name], dash)
         for one in layer.candidates
-        for number, tensor in enumerate(one.tensors)
+        for tensor, dash in zip(one.tensors, cycle(DASHES), strict=False)
     ]
-    traces = []
+    traces, epochs = [], [record["epoch"] for record in steps]
     drawn = [*named, ("bias", f"{layer.name}.bias", QUIET, "dot")]
     for name, key, pair, dash in drawn:
-        found = [(record["epoch"], record["precisions"].get(key)) for record in steps]
-        x, y = [epoch for epoch, _ in found], [value for _, value in found]
-        content = {"type": "scatter", "mode": _mode(x), "name": name, "x": x, "y": y, "line": {"dash": dash}}
+        y = [record["precisions"].get(key) for record in steps]
+        content = {"type": "scatter", "mode": _mode(epochs), "name": name, "x": epochs, "y": y, "line": {"dash": dash}}
         traces.append(Trace(content | {"hovertemplate": "%{y:.3g}"}, {"line.color": pair}))
     layout = _axes("epoch", "precision") | {"hovermode": "x unified", "showlegend": True}
     own = [{"precisions": {key: record["precisions"].get(key) for _, key, *_ in drawn}} for record in steps]

@@ -107,11 +107,6 @@ def _readable(path: Path, tell: Callable[[str], object]) -> list[Path]:
     return found
 
 
-def pruned_in(record: Mapping[str, Any]) -> list[str]:
-    """Return the candidates that an evidence step pruned, each as `layer.candidate`."""
-    return list(record.get("pruned", []))
-
-
 def _folders(path: Path) -> list[Path]:
     several = _several(path)
     if several is None:

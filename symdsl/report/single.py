@@ -82,9 +82,7 @@ def _facts(run: Run) -> list[str]:
 def _training(run: Run) -> Iterator[Chart]:
     for title, axis, wanted in charts.TRAINING:
         found = [(name, *charts.series(run.records, key)) for key, name in wanted]
-        lines = [
-            (name, charts.SERIES[number], "solid", x, y) for number, (name, x, y) in enumerate(found) if len(x) > 0
-        ]
+        lines = [(name, charts.SERIES[number], "solid", x, y) for number, (name, x, y) in enumerate(found) if x]
         if lines:
             yield charts.curves(title, axis, lines)
 

@@ -59,8 +59,8 @@ def _off_centre(targets: Tensor) -> str:
 
 
 def _too_slow(trainer: Trainer) -> str:
-    """A step moves a weight by about this share of the size of its tensor's weights, and no further."""
     optimizer = trainer.search.optimizer
+    # a step moves a weight by about the learning rate, in shares of the size of its tensor's weights, and no further
     reach = optimizer.lr * trainer.step_size * trainer.step
     if reach >= _MOVED:
         return ""

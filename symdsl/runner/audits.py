@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import attrs
-import numpy as np
+import torch
 
 from symdsl import data as data_room
 from symdsl import lowering
@@ -78,12 +78,11 @@ def _picture(net: Network, test: Examples, outputs: Sequence[str], found: Audit,
     x, y = test.x[:_SHOWN].to(net.device), test.y[:_SHOWN].to(net.device)
     maps = [one.undo(saliency(net, one.act(x), y, found.group))[:, 0] for one in elements]
     around = [outputs_of(net, one.act(x[:1]))[0] for one in elements]
-    stacked = [[one[row].double().cpu().numpy() for one in maps] for row in range(len(x))]
     return audit_svg(
         f"{title} under {found.group}{some}: LI {found.logit_invariance:.3g}, SI {found.saliency_similarity:.3g}",
         [one.name for one in elements],
         outputs,
-        np.stack([one.double().cpu().numpy() for one in around]),
+        torch.stack(around).double().cpu().numpy(),
         x.double().mean(1).cpu().numpy(),
-        np.array(stacked),
+        torch.stack(maps, 1).double().cpu().numpy(),
     )

@@ -285,7 +285,7 @@ class OnRay(_Elsewhere):
         except self._ray.exceptions.TaskCancelledError:
             return INTERRUPTED
         except self._ray.exceptions.RayError as error:
-            raise RunError(f"its task on Ray ended: {_first_line(error)}") from error
+            raise RunError(f"its task on Ray ended: {_lines(error)[0]}") from error
 
     def cancel(self, job: Any) -> None:
         """Interrupt a job of Ray."""
@@ -331,7 +331,7 @@ class OnSlurm(_Elsewhere):
             executor = self._submitit.AutoExecutor(folder=folder, cluster=self._cluster)
             executor.update_parameters(**self._settings)
         except (ValueError, RuntimeError, NameError, TypeError, AssertionError) as error:
-            raise RunError(f"Slurm cannot be used: {_first_line(error)}") from error
+            raise RunError(f"Slurm cannot be used: {_lines(error)[0]}") from error
         return executor
 
     def submitted(self, errand: Errand) -> Any:
@@ -340,7 +340,7 @@ class OnSlurm(_Elsewhere):
         try:
             return executor.submit(errand)
         except self._submitit.core.utils.FailedJobError as error:
-            raise RunError(f"Slurm refuses the job: {_last_line(error)}") from error
+            raise RunError(f"Slurm refuses the job: {_lines(error)[-1]}") from error
 
     def done(self, job: Any) -> bool:
         """Return whether a job of Slurm has ended, however it did."""
@@ -351,7 +351,7 @@ class OnSlurm(_Elsewhere):
         error = job.exception()
         if error is not None:
             raise RunError(
-                f"its job {job.job_id} ended in state {job.state}: {_first_line(error)}; see {job.paths.stderr}"
+                f"its job {job.job_id} ended in state {job.state}: {_lines(error)[0]}; see {job.paths.stderr}"
             )
         return int(job.result())
 
@@ -440,12 +440,9 @@ def _number(resources: Resources, name: str, default: float) -> float:
     return float(resources.get(name, default))
 
 
-def _first_line(error: Exception) -> str:
-    return next((line for line in str(error).splitlines() if line.strip("- ")), type(error).__name__)
-
-
-def _last_line(error: Exception) -> str:
-    return next((line for line in reversed(str(error).splitlines()) if line.strip("- ")), type(error).__name__)
+def _lines(error: Exception) -> list[str]:
+    """The lines of an error's message that say something, or its type."""
+    return [line for line in str(error).splitlines() if line.strip("- ")] or [type(error).__name__]
 
 
 def _local(resources: Resources, device: str, jobs: int) -> Engine:

@@ -54,21 +54,20 @@ class CsvLogger(Callback):
     def on_epoch(self, record: Metrics) -> None:
         """Add the row of an epoch."""
         row = flat(record)
-        if self._columns.issuperset(row) and record["epoch"] == self._last + 1:
+        if row.keys() <= set(self._columns) and record["epoch"] == self._last + 1:
             table = self._run.path / TABLE
             with names_the_file(table), table.open("a", encoding="utf-8", newline="") as file:
-                csv.DictWriter(file, self._columns_in_order).writerow(row)
+                csv.DictWriter(file, self._columns).writerow(row)
             self._last = record["epoch"]
         else:
             self._write()
 
     def _write(self) -> None:
         rows = [flat(record) for record in self._run.read_metrics()]
-        self._columns_in_order = list(dict.fromkeys(key for row in rows for key in row))
-        self._columns = set(self._columns_in_order)
+        self._columns = list(dict.fromkeys(key for row in rows for key in row))
         self._last = rows[-1]["epoch"] if rows else 0
         text = io.StringIO(newline="")
-        writer = csv.DictWriter(text, self._columns_in_order)
+        writer = csv.DictWriter(text, self._columns)
         writer.writeheader()
         writer.writerows(rows)
         write_atomic(self._run.path / TABLE, text.getvalue().encode())

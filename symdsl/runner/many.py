@@ -83,7 +83,7 @@ class _Running:
                 break
             if left:
                 self.watch.on_note(f"{task.title} failed and is tried once more: {reason}")
-        self._took_down(task, "failed", reason)
+        self._record(task, "failed", reason)
         self.watch.on_note(f"{task.title} failed: {reason}")
 
     def _attempt(self, task: Task, observer: object) -> str | None:
@@ -94,11 +94,11 @@ class _Running:
         except (RunError, NumericalError, SpecError) as error:
             return reason_of(error)
         except KeyboardInterrupt:
-            self._took_down(task, "interrupted", None)
+            self._record(task, "interrupted", None)
             raise
-        self._took_down(task, "finished", None)
+        self._record(task, "finished", None)
         return None
 
-    def _took_down(self, task: Task, status: Status, reason: str | None) -> None:
+    def _record(self, task: Task, status: Status, reason: str | None) -> None:
         with self._noting:
             self.note(task, status, reason)

@@ -21,7 +21,6 @@ from symdsl.runner.training import Trainer
 KEPT_SHARE = 0.01
 """A candidate whose relative effective number is at least this is part of what was learned."""
 
-
 Evidence = Laplace | Bound
 """The evidence as a result reports it."""
 

@@ -44,9 +44,8 @@ from symdsl.runs.files import checksum
 from symdsl.runs.folder import GRAPH, LEARNED, PICTURES, POSTERIOR, RESULT, SPEC, WEIGHTS, OnlookersFolder
 from symdsl.runs.locks import in_use
 from symdsl.runs.predictions import FILE as PREDICTIONS
+from symdsl.runs.schema import Objective, command_of
 from symdsl.spec import Spec
-
-Objective = Literal["laplace", "elbo", "map"]
 
 _SAVING_SHARE = 0.05
 """Checkpoints may take this share of the time; a network that takes long to save is saved less often."""
@@ -349,7 +348,7 @@ class _Run:
         """Return the last checkpoint and what was lost since; write a spec that was lost again."""
         state, content = self.folder.load_checkpoint()
         if state["objective"] != self.objective:
-            command = "map" if state["objective"] == "map" else "search"
+            command = command_of(state["objective"])
             raise RunError(f"{self.folder.path}: was started with `symdsl {command}`; resume it with that")
         if self.folder.read_info()["dataset"] != fingerprint:
             raise RunError(
@@ -469,7 +468,7 @@ class _Run:
             self.callbacks.on_note(note)
 
     def _trained(self) -> tuple[dict[str, Any], EpochMetrics]:
-        """Train for an epoch; its record, as `metrics.jsonl` has it, and its metrics."""
+        """Train for an epoch; return its record, as `metrics.jsonl` has it, and its metrics."""
         started = time.perf_counter()
         if self.objective != "map":
             metrics, found, evidence_s = self.learner.train_epoch()

@@ -20,12 +20,12 @@ from symdsl.progress import Observers
 from symdsl.runner.engines import Children, InProcess
 from symdsl.runner.many import run_all
 from symdsl.runner.result import Recorded
-from symdsl.runner.searching import Objective, check_arguments, objective_of, picture_or_note
+from symdsl.runner.searching import check_arguments, objective_of, picture_or_note
 from symdsl.runner.tasks import Task
 from symdsl.runs import SeedsFolder
 from symdsl.runs.files import checksum
 from symdsl.runs.folder import PICTURE, SPEC
-from symdsl.runs.schema import MOST_SEEDS
+from symdsl.runs.schema import MOST_SEEDS, Objective
 from symdsl.runs.seeds import TABLE, Seed
 from symdsl.spec import Spec, parse
 
@@ -113,7 +113,7 @@ def search_seeds(
 
 
 def _written(folder: SeedsFolder, spec: Spec, watcher: Observers) -> dict[str, Any]:
-    """Writes the list, the table, and the picture of what has finished; the content of the list."""
+    """Write the list, the table, and the picture of what has finished; return the content of the list."""
     content = folder.write()
     runs.write_atomic(folder.path / TABLE, render.table_text(render.seeds_table(content)).encode())
     if content["finished"]:

@@ -137,9 +137,8 @@ def settle(net: Network, x: Tensor, seed: int) -> None:
 def full_scales(net: Network, facts: Facts) -> dict[str, float]:
     """Return the root mean square of every tensor's weights, by key, as if no candidate and no layer started small.
 
-    A candidate may start at a share of its scale, and the last layer of a residual block does.
-
-    A tensor that starts at zero has 1, the scale of what layers write.
+    A candidate may start at a share of its scale, and the last layer of a residual block does. A tensor that starts at
+    zero has 1, the scale of what layers write.
 
     Args:
         net: the network with its initial weights, none of which a symmetric start has set to zero.

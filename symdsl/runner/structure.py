@@ -89,11 +89,11 @@ class Structure:
         self._least = {key: min(LEAST_PRECISION, start.precisions[key]) for key in bounded}
         examples, has_noise = len(trainer.train), trainer.likelihood.has_noise
         self.estimator = Estimator.of(trainer.search.objective, examples, has_noise)
-        self._looked_at = min(trainer.search.examples, len(trainer.train))
+        self._examples = min(trainer.search.examples, len(trainer.train))
         curvature = "joint" if self.estimator.is_joint else self.estimator.curvature
         nodes, batch = trainer.facts.network.nodes, trainer.search.batch
         columns = joint_columns(trainer.facts.data)
-        interval = evidence_interval(nodes, curvature, self._looked_at, batch, columns)
+        interval = evidence_interval(nodes, curvature, self._examples, batch, columns)
         self._steps = trainer.steps_per_epoch * (trainer.search.epochs - trainer.search.burnin)
         self.every = trainer.search.every or max(min(interval, self._steps // LEAST_STEPS), 1)
         self._idle: dict[str, int] = {}
@@ -143,7 +143,7 @@ class Structure:
     def evidence_step(self) -> EvidenceStep:
         """Move the priors, and ranges of averages, towards the largest evidence at fixed parameters, then prune."""
         trainer = self.trainer
-        index = sample(trainer, self._looked_at)
+        index = sample(trainer, self._examples)
         laplace = laplace_at(trainer, self.estimator, index)
         compared = trainer.epoch < self._compared_epochs
         best = self._best_evidence(laplace, index) if compared or not self._has_fitted else math.nan
@@ -151,7 +151,7 @@ class Structure:
         gains = self._gains_without_blocks(laplace, index) if self._has_fitted else {}
         decided = ranks.from_first(lambda: (gains, laplace.effective_parameters(), *self._moved(laplace)))
         gains, effective, trainer.precisions, trainer.noise = decided  # the same on all ranks, to the last bit
-        half = sample(trainer, max(1, self._looked_at // 2))  # the same examples on both sides of every range
+        half = sample(trainer, max(1, self._examples // 2))  # the same examples on both sides of every range
         self.ranges.step(lambda: evidence_bound(trainer, half), trainer.progress)
         pruned: list[str] = []
         if self._has_fitted:

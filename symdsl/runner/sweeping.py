@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import cast
 
 import attrs
 
@@ -21,11 +20,11 @@ from symdsl.progress import Observers
 from symdsl.report import report_html, without_damaged
 from symdsl.runner.engines import ENGINES, Place, Resources, check_resources
 from symdsl.runner.many import run_all
-from symdsl.runner.searching import Objective, objective_of
+from symdsl.runner.searching import objective_of
 from symdsl.runner.seeds import numbered
 from symdsl.runner.tasks import Task
 from symdsl.runs.folder import METRICS
-from symdsl.runs.schema import MOST_SEEDS
+from symdsl.runs.schema import MOST_SEEDS, Objective
 from symdsl.runs.sweeps import PAGE, TABLE, Point, SweepFolder, SweepRun
 from symdsl.spec import Spec
 
@@ -199,7 +198,7 @@ def _task(folder: SweepFolder, one: SweepRun, device: str) -> Task:
         name=Path(point.spec).name,
         seed=one.seed,
         device=device,
-        objective=cast(Objective, one.objective),
+        objective=one.objective,
         folder=str(folder.run(one)),
         title=one.folder,
         profile=point.profile,
@@ -207,7 +206,7 @@ def _task(folder: SweepFolder, one: SweepRun, device: str) -> Task:
 
 
 def _write_tables(folder: SweepFolder, watcher: Observers) -> None:
-    """Writes the table, and the page where there is something to show and the packages that it needs are there."""
+    """Write the table, and the page where there is something to show and the packages that it needs are there."""
     folder.write()
     runs.write_atomic(folder.path / TABLE, folder.csv())
     begun = [path for path in folder.begun() if (path / METRICS).exists()]  # as far as a first epoch

@@ -16,10 +16,11 @@ from symdsl.analysis.profiles import Change, Profile
 from symdsl.data import Dataset
 from symdsl.diagnostics import DONE, FAILED, INTERRUPTED, NumericalError, RunError, SpecError
 from symdsl.progress import Callbacks
-from symdsl.runner.searching import Objective, search
+from symdsl.runner.searching import search
 from symdsl.runs import RunFolder
 from symdsl.runs.folder import RESULT, RUN, SPEC, has_checkpoint
 from symdsl.runs.locks import in_use
+from symdsl.runs.schema import Objective
 from symdsl.spec import Spec, parse
 
 _PAUSE = 0.2
@@ -27,7 +28,7 @@ _PAUSE = 0.2
 
 
 def _profile(found: Profile | Mapping[str, Any] | None) -> Profile | None:
-    """A profile, or one that was made plain values of."""
+    """The profile, also where it was handed on as plain values."""
     if found is None or isinstance(found, Profile):
         return found
     return Profile(found["name"], tuple(Change(**one) for one in found["changes"]))
@@ -144,12 +145,12 @@ class Reporting(Callbacks):
         """Write to `stream`."""
         super().__init__(())
         self._stream = stream
-        self._told_at = 0.0
+        self._reported_at = 0.0
 
     def on_loading(self, what: str, done: int, total: int) -> None:
         """Report how far the data are, a few times a second."""
-        if time.monotonic() - self._told_at >= _PAUSE:
-            self._told_at = time.monotonic()
+        if time.monotonic() - self._reported_at >= _PAUSE:
+            self._reported_at = time.monotonic()
             super().on_loading(what, done, total)
 
     def on_fail(self, error: BaseException) -> None:

@@ -120,13 +120,9 @@ def _read_tensors(path: Path) -> tuple[str, bytes] | None:
 
 def _read_state(path: Path) -> tuple[str, dict[str, Any]] | None:
     """The checksum of its tensors and the state, or None where it is missing, damaged or of another version."""
-    document = parsed(read_if_there(path) or b"")
+    document = parsed(read_if_there(path) or b"") or {}
     try:
-        if (
-            document is None
-            or document["schema"] != SCHEMA
-            or document["sha256"]["state"] != _sum_json(document["state"])
-        ):
+        if document["schema"] != SCHEMA or document["sha256"]["state"] != _sum_json(document["state"]):
             return None
         epoch_of(document["state"])
         return str(document["sha256"]["tensors"]), document["state"]

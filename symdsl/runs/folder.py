@@ -30,7 +30,7 @@ from symdsl.runs.files import (
 )
 from symdsl.runs.locks import LOCK, LockedFolder, held, in_use, locked
 from symdsl.runs.predictions import FILE as PREDICTIONS
-from symdsl.runs.schema import Status, check_result, check_status
+from symdsl.runs.schema import Status, check_result, check_status, command_of
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -108,7 +108,7 @@ def is_kept_file(path: Path, drawn: bool = False) -> bool:
 
 def resumption(folder: Path, objective: str, *spec: str) -> str:
     """Return the command that goes on with the search in a folder, with a spec or without one."""
-    return shlex.join(["symdsl", "map" if objective == "map" else "search", *spec, "--resume", str(folder)])
+    return shlex.join(["symdsl", command_of(objective), *spec, "--resume", str(folder)])
 
 
 def versions() -> dict[str, str]:
@@ -505,7 +505,7 @@ def _sums(info: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _refuse_used(folder: Path) -> None:
-    """A folder may hold nothing but pictures of data, and what a run left that died before it wrote anything."""
+    """Refuse a folder that holds more than pictures of data and what a run left that died before it wrote anything."""
     others = held(folder)
     if RUN in others:
         run = RunFolder.view(folder)

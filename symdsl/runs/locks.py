@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 
 from symdsl.diagnostics import RunError
@@ -45,10 +44,8 @@ class LockedFolder:
         """The folder itself, closed at the end of the block."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Closes the folder."""
+    def __exit__(self, *error: object) -> None:
+        """Close the folder."""
         self.close()
 
     def close(self) -> None:

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 from symdsl.diagnostics import RunError
 
 Status = Literal["running", "interrupted", "failed", "finished"]
+Objective = Literal["laplace", "elbo", "map"]
 
 MOST_SEEDS = 1000
-OBJECTIVES = ("laplace", "elbo", "map")
 RESULT_KEYS = (
     *("spec", "objective", "seed", "device", "parameters", "epochs", "wall_s", "train", "test"),
     *("neg_log_evidence_per_example", "layers"),
@@ -24,6 +24,11 @@ PART_KEYS = {
 }
 LAYER_KEYS = ("name", "chosen", "kept", "candidates")
 CANDIDATE_KEYS = ("kind", "parameters", "precision", "weight_norm_sq", "effective", "normalised", "relative")
+
+
+def command_of(objective: str) -> str:
+    """Return the command that starts a search with an objective."""
+    return "map" if objective == "map" else "search"
 
 
 def is_device(text: str) -> bool:
@@ -47,14 +52,14 @@ def check_result(path: Path, result: Mapping[str, Any]) -> None:
         RunError: one is missing, or has another type.
     """
     _require_keys(path, "the result", result, RESULT_KEYS)
-    _require_one_of(path, "objective", result["objective"], OBJECTIVES)
+    _require_one_of(path, "objective", result["objective"], get_args(Objective))
     test = result["test"]
     task = "regression" if isinstance(test, Mapping) and "rmse" in test else "classification"
     for part, keys in PART_KEYS[task].items():
         _require_keys(path, f"`{part}`", result[part], keys)
-    for layer in _list(path, "layers", result["layers"]):
+    for layer in _require_list(path, "layers", result["layers"]):
         _require_keys(path, "a layer", layer, LAYER_KEYS)
-        for candidate in _list(path, "candidates", layer["candidates"]):
+        for candidate in _require_list(path, "candidates", layer["candidates"]):
             _require_keys(path, f"a candidate of `{layer['name']}`", candidate, CANDIDATE_KEYS)
 
 
@@ -70,7 +75,7 @@ def _require_one_of(path: Path, key: str, value: object, allowed: Sequence[str])
         raise RunError(f"{path}: damaged, `{key}` (={value!r}) must be one of {', '.join(allowed)}")
 
 
-def _list(path: Path, key: str, value: Any) -> list[Any]:
+def _require_list(path: Path, key: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise RunError(f"{path}: damaged, `{key}` must be a list")
     return value

@@ -12,6 +12,7 @@ from symdsl.diagnostics import RunError
 from symdsl.runs.files import SCHEMA, checksum, read_if_there, write_atomic
 from symdsl.runs.folder import SEEDS, SPEC, resumption
 from symdsl.runs.locks import locked
+from symdsl.runs.schema import command_of
 from symdsl.runs.several import SeveralFolder, State
 from symdsl.runs.summary import summary
 
@@ -93,7 +94,7 @@ class SeedsFolder(SeveralFolder[Seed]):
                 f"{path}: was started from another spec; `--resume {path}` without one continues with its own"
             )
         if folder._head["objective"] != objective:
-            command = "map" if folder._head["objective"] == "map" else "search"
+            command = command_of(folder._head["objective"])
             raise RunError(f"{path}: was started with `symdsl {command}`; resume it with that")
         if folder._head.get("given", given) != given:
             raise RunError(f"{path}: was started with other data; hand over the same")

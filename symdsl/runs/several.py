@@ -82,7 +82,7 @@ class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
     @classmethod
     @contextlib.contextmanager
     def reading(cls, path: Path) -> Iterator[dict[str, Any]]:
-        """Hand over what the list of a folder holds, to be made objects of.
+        """Yield what the list of a folder holds, of which the block makes objects.
 
         Raises:
             RunError: there is no list, or it is damaged: no JSON, or not what the objects need.
@@ -136,7 +136,7 @@ class SeveralFolder(LockedFolder, ABC, Generic[Kept]):
         return list(filter(is_whole, self.runs))
 
     def take_up(self) -> Self:
-        """Record that the runs which are not finished wait to go on, whatever ended them; the folder itself.
+        """Record that the runs which are not finished wait to go on, whatever ended them; return the folder.
 
         Raises:
             RunError: the list cannot be written.

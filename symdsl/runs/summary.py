@@ -32,7 +32,10 @@ def summary(results: Sequence[Result]) -> dict[str, Any]:
         and for every candidate how often it was `chosen` and `kept`, and the mean of its share (`relative`) with
         `spread`, `min` and `max`. `averages`, where there are any: as of a run, with the mean of every range.
     """
-    measured = {".".join(path): _present(results, path) for path in METRICS}
+    measured = {
+        ".".join(path): [value for result in results if (value := value_at(result, path)) is not None]
+        for path in METRICS
+    }
     depth = len(results[0]["layers"]) if results else 0
     return {
         "finished": len(results),
@@ -53,10 +56,6 @@ def moments(values: Sequence[float]) -> dict[str, float | None]:
     }
 
 
-def _present(results: Sequence[Result], path: Sequence[str]) -> list[float]:
-    return [value for result in results if (value := value_at(result, path)) is not None]
-
-
 def value_at(result: Result, path: Sequence[str]) -> Any:
     """Return what a result has under the keys of a path; None where it has nothing."""
     value: Any = result
@@ -69,12 +68,12 @@ def _layer(layers: Sequence[Result]) -> dict[str, Any]:
     """One layer of all runs."""
     candidates = [_candidate(layers, number) for number in range(len(layers[0]["candidates"]))]
     often = max(candidates, key=lambda one: (one["chosen"], one["relative"]))
-    if 2 * sum(not layer["kept"] for layer in layers) > len(layers):
-        return {"name": layers[0]["name"], "chosen": None, "kept": [], "candidates": candidates}
+    kept = [one["kind"] for one in candidates if 2 * one["kept"] >= len(layers) or one is often]
+    removed = 2 * sum(not layer["kept"] for layer in layers) > len(layers)
     return {
         "name": layers[0]["name"],
-        "chosen": often["kind"],
-        "kept": [one["kind"] for one in candidates if 2 * one["kept"] >= len(layers) or one is often],
+        "chosen": None if removed else often["kind"],
+        "kept": [] if removed else kept,
         "candidates": candidates,
     }
 

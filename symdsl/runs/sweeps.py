@@ -13,6 +13,7 @@ import attrs
 from symdsl.runs.files import SCHEMA
 from symdsl.runs.folder import SWEEP
 from symdsl.runs.locks import locked
+from symdsl.runs.schema import Objective
 from symdsl.runs.several import SeveralFolder, State
 from symdsl.runs.summary import METRICS, value_at
 
@@ -56,7 +57,7 @@ class SweepRun:
 
     folder: str
     point: int
-    objective: str
+    objective: Objective
     seed: int
     status: State = "waiting"
     reason: str | None = None

@@ -11,7 +11,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from torch import Tensor
-from torch.utils.data import TensorDataset
+from torch.utils.data import DataLoader, TensorDataset
 
 import symdsl
 from analysis.specs import found
@@ -128,6 +128,12 @@ def test_what_is_no_data_is_refused(change: dict[str, Tensor], error: type[Excep
 def test_a_dataset_of_something_else_is_refused(items: list[Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         from_datasets(items, items)  # type: ignore[arg-type]
+
+
+def test_a_loader_is_no_dataset() -> None:
+    loader = DataLoader([(images(1, 3, 3), 0)])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"`train` \(a DataLoader\) must be a dataset"):
+        from_datasets(loader, loader)  # type: ignore[arg-type]
 
 
 def test_an_error_of_a_dataset_itself_is_its_own() -> None:

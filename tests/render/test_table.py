@@ -1,4 +1,5 @@
 import io
+import math
 import re
 from collections import Counter
 
@@ -9,6 +10,7 @@ from graph.factory import Chain, pyramid
 from render.results import result
 from symdsl.graph import build
 from symdsl.render import compile_table, result_table, table_text
+from symdsl.render.predictions import predictions_table
 from symdsl.render.table import size_text
 
 
@@ -85,6 +87,22 @@ def test_a_regression_ends_with_its_own_scores():
         "noise: standard deviation 3.25",
         "laplace, seed 7, 2 epochs on cpu in 3.25 s (loading 1 s, evidence 0.5 s, posterior 0.25 s)",
     ]
+
+
+@pytest.mark.parametrize(
+    ("mean", "std", "shown"),
+    [
+        (1000012.3, 221.31, "1000012 ± 221.3"),
+        (-12.345678, 0.012345, "-12.34568 ± 0.01235"),
+        (0.5, 2.0, "0.5 ± 2"),
+        (0.0, 1e-9, "0 ± 1e-09"),
+        (1.0, 0.0, "1 ± 0"),
+        (math.inf, 1.0, "inf ± 1"),
+    ],
+)
+def test_a_mean_has_the_digits_of_its_deviation(mean, std, shown):
+    content = {"predictions": [{"input": "x", "mean": [mean], "std": [std]}], "classes": ["y"]}
+    assert lines(predictions_table(content))[-1] == f"x {shown}"
 
 
 def test_unknown_numbers_are_dashes():
