@@ -86,11 +86,10 @@ def bind_parameters(template: Template, call: ast.Call, scope: Scope) -> dict[st
     placed = _placed(tuple(parameters), template.name, call, scope)
     strays = {one.name.text for one in call.arguments or () if one.name is not None} - parameters.keys()
     meant = {suggest(stray, parameters) for stray in strays}
-    if any(parameters[name].default is not None for name in placed):
-        default_parameters(template, scope)  # a wrong one is wrong also where a call needs none
     values: dict[str, Located | None] = {}
     for name, parameter in parameters.items():
         if name in placed:
+            _written(parameter, dict.fromkeys(values), scope)  # a wrong default is wrong also where it is not needed
             values[name] = _of_type(placed[name], parameter, scope)
             continue
         if parameter.default is None and not {name, None} & meant:

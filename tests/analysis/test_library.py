@@ -98,4 +98,6 @@ network p(w: whole = 2.5, v: whole = w + 1) {
 }
 """
     assert said(tmp_path, f"data digits\n{network}\nnetwork q = {call}\n") == ["E401 3"]
-    assert said(tmp_path, f"data digits\n{network.replace('2.5', '2')}\nnetwork q = {call}\n") == []
+    for right in ("w: whole = 2, v: whole = w + 1", "w: whole = 3, v: whole = w / 2", "w: whole = 0, v: whole = 4 / w"):
+        text = network.replace("w: whole = 2.5, v: whole = w + 1", right)
+        assert said(tmp_path, f"data digits\n{text}\nnetwork q = {call}\n") == []
