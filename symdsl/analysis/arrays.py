@@ -29,6 +29,9 @@ _MOST_CLASSES = 1_000_000
 MOST_LABELS = 32 * 2**20
 """Bytes that class labels may take, so that checking a spec stays fast; as `uint8` that is as many labels."""
 
+_NUMBERED = "number the classes from 0, as `numpy.unique({}, return_inverse=True)[1]` does"
+_ONE_HOT = "of labels that are one-hot, save `y.argmax(1)`"
+
 _PIECE = 2**20
 _LONGEST_HEADER = 2**16
 _QUICK = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
@@ -140,8 +143,10 @@ def _header(archive: zipfile.ZipFile, name: str) -> Header:
     with archive.open(f"{name}.npy") as file:
         header = read_header(file, archive.getinfo(f"{name}.npy").file_size)
     if header.dtype.kind not in "fiu":
-        numbered = f"`numpy.unique({name}, return_inverse=True)[1]` numbers classes" if name.startswith("y") else ""
-        raise BadDataError(f"`{name}` must hold numbers, found {header.dtype}", numbered)
+        help = _NUMBERED.format(name) if name.startswith("y") and header.dtype.kind != "c" else ""
+        if help and header.dtype.kind == "b" and len(header.shape) > 1:
+            help = _ONE_HOT
+        raise BadDataError(f"`{name}` must hold numbers, found {header.dtype}", help)
     return header
 
 
@@ -202,7 +207,7 @@ def _labels(archive: zipfile.ZipFile, header: Header) -> NDArray[Any]:
 
     if len(header.shape) > 1:
         one_hot = len(header.shape) == 2 and header.shape[1] > 1
-        help = "of labels that are one-hot, save `y.argmax(1)`" if one_hot else "save `y.reshape(-1)`"
+        help = _ONE_HOT if one_hot else "save `y.reshape(-1)`"
         raise BadDataError(f"`y_train` has {len(header.shape)} axes, too many for classification", help)
     if math.prod(header.shape) * header.dtype.itemsize > MOST_LABELS:
         held = f"{math.prod(header.shape):,} labels as {header.dtype}"
@@ -210,12 +215,14 @@ def _labels(archive: zipfile.ZipFile, header: Header) -> NDArray[Any]:
     with archive.open("y_train.npy") as file:
         labels: NDArray[Any] = format.read_array(file, allow_pickle=False)
     if labels.min() < 0:
-        raise BadDataError(f"`y_train` holds the label {labels.min()}; classes are numbered from 0")
+        raise BadDataError(
+            f"`y_train` holds the label {labels.min()}; classes are numbered from 0", _NUMBERED.format("y_train")
+        )
     if labels.max() < 1:
         raise BadDataError("`y_train` holds a single class")
     if labels.max() >= _MOST_CLASSES:
-        help = "number the classes from 0, as `numpy.unique(y, return_inverse=True)[1]` does"
-        raise BadDataError(f"`y_train` holds the label {labels.max()}, but labels are below {_MOST_CLASSES:,}", help)
+        message = f"`y_train` holds the label {labels.max()}, but labels are below {_MOST_CLASSES:,}"
+        raise BadDataError(message, _NUMBERED.format("y_train"))
     return labels
 
 

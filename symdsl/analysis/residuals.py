@@ -81,10 +81,14 @@ def _refuse_activation(call: ast.Call, node: ast.Residual, walker: Walker) -> No
 
 def _check_channels(node: ast.Residual, reads: Shape, writes: Shape, walker: Walker) -> None:
     if reads.channels != writes.channels and isinstance(walker.last, ast.Layer):
-        message = f"the body of a `residual` reads {reads.channels} channels and ends with {writes.channels}"
+        message = f"the body of a `residual` reads {_channels(reads)} and ends with {writes.channels}"
         notes = [(_word(node), f"reads {reads}")]
-        span, help = walker.last.channels.span, f"end with {reads.channels} channels"
+        span, help = walker.last.channels.span, f"end with {_channels(reads)}"
         (walker.where_last or walker.scope).collector.report("E209", span, message, help=help, notes=notes)
+
+
+def _channels(shape: Shape) -> str:
+    return f"{shape.channels} channel{'s' if shape.channels > 1 else ''}"
 
 
 def _word(node: ast.Residual) -> Span:

@@ -302,6 +302,25 @@ def test_files_that_cannot_be_used(tmp_path: Path, changed: dict[str, object], o
         parse(text(save(tmp_path, **changed), options))
 
 
+@pytest.mark.parametrize(
+    ("y", "help"),
+    [
+        (np.array([0, 1, 2, -1]), "numpy.unique"),
+        (np.array(["a", "b", "a", "b"]), "numpy.unique"),
+        (np.array([0, 1, 2, 10**6]), "numpy.unique"),
+        (np.eye(3, dtype=bool)[[0, 1, 2, 1]], "y.argmax(1)"),
+        (np.eye(3, dtype=int)[[0, 1, 2, 1]], "y.argmax(1)"),
+        (np.ones(4, complex), ""),
+    ],
+)
+def test_labels_that_cannot_be_used_get_a_way_out(tmp_path: Path, y: np.ndarray, help: str) -> None:
+    with pytest.raises(SpecError) as raised:
+        parse(text(save(tmp_path, y_train=y)))
+    (found,) = raised.value.diagnostics
+    assert help in found.help
+    assert bool(help) == bool(found.help)
+
+
 def test_a_missing_file_gets_a_suggestion(tmp_path: Path) -> None:
     save(tmp_path)
     with pytest.raises(SpecError, match="there is no file") as raised:
