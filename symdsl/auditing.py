@@ -150,7 +150,8 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     Args:
         module: any torch module, `[n, C, h, w] -> [n, class]` logits; put in evaluation mode for the measurement.
         data: examples, or their images and labels, as the module reads them.
-        group: `p4` (quarter turns), `p4m` (with flips), `translations`, or `rotations(n)`, bilinear unless n is 2 or 4.
+        group: `p4` (quarter turns), `p4m` (with flips), `translations`, or `rotations(n)`, n from 2 to 360, bilinear
+            unless n is 2 or 4.
 
     Raises:
         TypeError: if the data are neither.
@@ -174,10 +175,11 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     with evaluation_mode(module):
         like = next(module.parameters(), x)
         x, y = x.to(like.device, like.dtype, copy=True), y.to(like.device, torch.long, copy=True)
-        outputs = module(x[:1].clone())
+        few = x[:2].clone()
+        outputs = module(few)
         if not isinstance(outputs, Tensor) or outputs.ndim != 2:
             given = list(outputs.shape) if isinstance(outputs, Tensor) else f"a {type(outputs).__name__}"
-            raise ValueError(f"the module gives {given} for one image, expected logits [1, class]")
+            raise ValueError(f"the module gives {given}, expected logits [{len(few)}, class]")
         logits = torch.stack([outputs_of(module, one.act(x)).double() for one in elements])
         wrong = y[(y < 0) | (y >= logits.shape[2])]
         if len(wrong):

@@ -260,6 +260,15 @@ def test_outputs_that_do_not_depend_on_the_image_are_invariant(learned: bool) ->
     assert (found.logit_invariance, found.saliency_similarity, found.jacobian_norm) == (0.0, 1.0, 0.0)
 
 
+def test_a_module_may_squeeze_what_it_gives() -> None:
+    class Squeezing(nn.Sequential):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x).mean((2, 3)).squeeze()
+
+    found = symdsl.audit(Squeezing(nn.Conv2d(1, 3, 3)).double(), (noise(6, 1, 8, 8), torch.arange(6) % 3))
+    assert found.examples == 6
+
+
 def test_a_module_may_change_what_it_reads_in_place() -> None:
     class Doubling(nn.Sequential):
         def forward(self, x: Tensor) -> Tensor:
@@ -277,12 +286,12 @@ def test_a_module_may_change_what_it_reads_in_place() -> None:
 
 @pytest.mark.parametrize(
     ("outputs", "given"),
-    [(lambda x: x.sum((1, 2, 3)), r"\[1\]"), (lambda x: x, r"\[1, 1, 4, 4\]"), (lambda x: (x, x), "a tuple")],
+    [(lambda x: x.sum((1, 2, 3)), r"\[2\]"), (lambda x: x, r"\[2, 1, 4, 4\]"), (lambda x: (x, x), "a tuple")],
 )
 def test_outputs_are_the_logits_of_classes(outputs: Callable[[Tensor], Any], given: str) -> None:
     module = nn.Identity()
     module.forward = outputs  # type: ignore[method-assign]
-    with pytest.raises(ValueError, match=rf"the module gives {given} for one image, expected logits \[1, class\]"):
+    with pytest.raises(ValueError, match=rf"the module gives {given}, expected logits \[2, class\]"):
         symdsl.audit(module, (noise(2, 1, 4, 4), torch.zeros(2).long()))
 
 

@@ -10,7 +10,7 @@ from symdsl.analysis.drafts import CandidateDraft
 from symdsl.analysis.expressions import evaluate
 from symdsl.analysis.facts import Value
 from symdsl.analysis.names import unknown
-from symdsl.analysis.priors import evaluate_prior, report_fixed
+from symdsl.analysis.priors import evaluate_prior
 from symdsl.analysis.types import bind
 from symdsl.analysis.values import Applied, Located, describe
 from symdsl.analysis.walker import Walker
@@ -51,8 +51,10 @@ def _candidates(node: ast.Candidate, walker: Walker) -> list[CandidateDraft | No
     else:
         drafts = [_candidate(value, walker)]
     kinds = [one.kind for one in drafts if one is not None]
-    if node.prior is not None and kinds and all(kind.fixed is not None for kind in kinds):
-        report_fixed(kinds[0], node.prior.span, walker.scope.collector)
+    if node.prior is not None and kinds:
+        learns = any(kind.fixed is None for kind in kinds)
+        known = walker.fixed_priors.setdefault(node.prior.span, (kinds[0], walker.scope))
+        walker.fixed_priors[node.prior.span] = None if learns else known
     return [None if one is None else attrs.evolve(one, prior=prior) for one in drafts]
 
 

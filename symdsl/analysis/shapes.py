@@ -15,6 +15,7 @@ from symdsl.analysis.layers import layer
 from symdsl.analysis.maps import begin, flatten, lift, pool, project
 from symdsl.analysis.names import Scope, report_twice, unknown
 from symdsl.analysis.parameters import bind_parameters
+from symdsl.analysis.priors import report_fixed
 from symdsl.analysis.residuals import residual, stands_outside
 from symdsl.analysis.values import Located, describe
 from symdsl.analysis.walker import Blocks, Body, Walker
@@ -64,7 +65,11 @@ def _visit(items: Sequence[ast.Item], walker: Walker) -> None:
 
 
 def _finish(network: ast.Network, walker: Walker) -> None:
-    """Check what comes out at the end."""
+    """Check what comes out at the end, and the priors of candidates."""
+    for place, found in walker.fixed_priors.items():
+        if found is not None and walker.complete:
+            kind, scope = found
+            report_fixed(kind, place, scope.collector)
     if not network.items:
         walker.scope.collector.report("E211", network.name.span, f"`{network.name.text}` is empty")
     shape, last = walker.shape, network.items[-1] if network.items else None

@@ -11,6 +11,7 @@ from symdsl.analysis.drafts import Draft
 from symdsl.analysis.facts import Data, Shape
 from symdsl.analysis.names import Scope, report_twice
 from symdsl.diagnostics import Span
+from symdsl.kinds import Kind
 from symdsl.language import ast
 
 _VISITS = "items, rounds and candidates"
@@ -67,6 +68,8 @@ class Walker:
         averaged: the last `average` of the network itself that is finished.
         last: the last item that was finished, `repeat`s and blocks taken for the last one in them.
         where_last: the scope of the last layer, whose reports name the uses that it stands in.
+        fixed_priors: where a candidate has a prior of its own: a kind of fixed weights that it was met with, and the
+            scope; `None` once it was met with one that learns, as in another use of a block.
         doubtful: names of layers of which a candidate could not be understood.
         complete: whether no layer is missing, but for what could not be read.
         started: the `input`, or what stands for one that is missing, which is reported.
@@ -91,6 +94,7 @@ class Walker:
     averaged: ast.Average | None = None
     last: ast.Item | None = None
     where_last: Scope | None = None
+    fixed_priors: dict[Span, tuple[Kind, Scope] | None] = attrs.field(factory=dict)
     doubtful: set[str] = attrs.field(factory=set)
     complete: bool = True
     started: ast.Input | None = None

@@ -110,9 +110,9 @@ def read_outcomes(path: Path, names: Sequence[str], task: Task) -> Tensor:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive that an `.npz` file is; what goes wrong as it is read is told in one line."""
-    if path.exists() and not path.is_file():
-        raise RunError(f"{path}: cannot be read: it is {'a folder' if path.is_dir() else 'a device'}, not a file")
     try:
+        if path.exists() and not path.is_file():
+            raise RunError(f"{path}: cannot be read: it is {'a folder' if path.is_dir() else 'a device'}, not a file")
         with zipfile.ZipFile(path) as archive:
             yield archive
     except _UNREADABLE as error:

@@ -143,10 +143,11 @@ def shifted(x: Tensor, by: Tensor, margin: int) -> Tensor:
     Images of one row, such as signals, move along it only.
     """
     height, width = x.shape[2:]
-    rows = torch.arange(height, device=x.device) + margin - by[:, :1] * (height > 1)
+    above = margin if height > 1 else 0
+    rows = torch.arange(height, device=x.device) + above - by[:, :1] * (height > 1)
     columns = torch.arange(width, device=x.device) + margin - by[:, 1:]
     examples = torch.arange(len(x), device=x.device)[:, None, None]
-    framed = functional.pad(x, (margin,) * 4).permute(0, 2, 3, 1)
+    framed = functional.pad(x, (margin, margin, above, above)).permute(0, 2, 3, 1)
     return framed[examples, rows[:, :, None], columns[:, None, :]].permute(0, 3, 1, 2).contiguous()
 
 

@@ -63,5 +63,5 @@ def _of_targets(one: Mapping[str, Any]) -> Cells:
 
 
 def _digits(mean: float, std: float) -> int:
-    larger = math.log10(abs(mean) / std) if 0 < std < abs(mean) < math.inf else 0.0
+    larger = math.log10(abs(mean)) - math.log10(std) if 0 < std < abs(mean) < math.inf else 0.0
     return min(4 + math.floor(larger), 17)

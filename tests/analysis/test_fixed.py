@@ -28,6 +28,15 @@ def test_a_prior_of_fixed_weights_matches_nothing(selector: str) -> None:
     assert (only.code, only.message) == ("E501", "the weights of `RFF` are fixed: this prior matches nothing")
 
 
+def test_a_prior_in_a_block_need_not_reach_weights_in_every_use() -> None:
+    block = "block b(k: kinds) { layer: k ~ normal(precision = 2) -> 4 }"
+    text = SPEC.replace("network", f"{block}\nnetwork").replace("prior { h1.bias ~ normal(variance = 2) }", "")
+    one = text.replace("layer h1: RFF -> 8", "use b(RFF)")
+    assert codes(one) == ["E501"]
+    for uses in ("use b(RFF) use b(FC) as c", "use b(FC) use b(RFF) as c", "use b([FC, F-FC])"):
+        assert codes(text.replace("layer h1: RFF -> 8", uses)) == []
+
+
 @pytest.mark.parametrize("candidate", ["RFF ~ normal(precision = 3)", "RFF(lengthscale = 2) ~ normal(variance = 2)"])
 def test_a_candidate_with_fixed_weights_has_no_prior(candidate: str) -> None:
     (only,) = found(SPEC.replace("RFF ->", f"{candidate} ->").replace("prior { h1.bias", "prior { out.FC"))

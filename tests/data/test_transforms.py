@@ -164,6 +164,7 @@ def test_what_has_one_row_moves_along_it_only() -> None:
     x, by = noise(3, 2, 1, 6), torch.tensor([[1, 2], [-2, -1], [2, 0]])
     along = shifted(x.transpose(2, 3).expand(3, 2, 6, 6).transpose(2, 3), by * torch.tensor([0, 1]), 2)
     assert torch.equal(shifted(x, by, 2), along[:, :, :1])
+    assert torch.equal(shifted(x, by, 10**4), along[:, :, :1])
     moved = transformed(dataset(x), "translate", pixels=2).train.x
     assert moved.flatten(1).any(1).all()
 

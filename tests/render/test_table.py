@@ -98,6 +98,7 @@ def test_a_regression_ends_with_its_own_scores():
         (0.0, 1e-9, "0 ± 1e-09"),
         (1.0, 0.0, "1 ± 0"),
         (math.inf, 1.0, "inf ± 1"),
+        (1.0, 5e-324, "1 ± 4.941e-324"),
     ],
 )
 def test_a_mean_has_the_digits_of_its_deviation(mean, std, shown):
