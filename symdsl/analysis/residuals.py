@@ -61,7 +61,7 @@ def _check_end(node: ast.Residual, walker: Walker) -> None:
     match walker.last:
         case None if walker.complete:
             _report(_word(node), "a `residual` has no layer", "write its layers, or drop it", None, walker)
-        case ast.Residual(span=span):
+        case ast.Residual(span=span) as inner if not walker.scope.collector.knows("E209", _word(inner)):
             help = "write a layer after the inner one"
             _report(span, "the body of a `residual` ends with another `residual`, not with a layer", help, node, walker)
         case ast.Average(span=span):

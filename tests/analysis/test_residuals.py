@@ -52,6 +52,11 @@ def test_a_block_that_reads_the_input_begins_there() -> None:
     assert bodies(nodes("residual { layer: CONV(3) -> 1 }\nflatten")) == {"residual": ("input", ["l1"])}
 
 
+def test_an_empty_residual_at_the_end_of_another_is_one_error() -> None:
+    text = "input image(1, 8, 8)\nresidual { residual { } }\nflatten\nlayer h: FC -> classes"
+    assert [one.message for one in found(framed(text))] == ["a `residual` has no layer"]
+
+
 def test_the_use_that_ends_a_body_with_other_channels_is_named() -> None:
     blocks = "block b(w) { layer: CONV(3) -> w }\ninput image(1, 8, 8)\nlayer: CONV(3) -> 4\n"
     (one,) = found(framed(f"{blocks}residual {{\n  use b(4)\n  use b(5) as wide\n}}\nflatten\nlayer h: FC -> classes"))
