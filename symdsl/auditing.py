@@ -175,11 +175,11 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     with evaluation_mode(module):
         like = next(module.parameters(), x)
         x, y = x.to(like.device, like.dtype, copy=True), y.to(like.device, torch.long, copy=True)
-        few = x[:2].clone()
-        outputs = module(few)
+        probe = x[:2].clone()
+        outputs = module(probe)
         if not isinstance(outputs, Tensor) or outputs.ndim != 2:
             given = list(outputs.shape) if isinstance(outputs, Tensor) else f"a {type(outputs).__name__}"
-            raise ValueError(f"the module gives {given}, expected logits [{len(few)}, class]")
+            raise ValueError(f"the module gives {given}, expected logits [{len(probe)}, class]")
         logits = torch.stack([outputs_of(module, one.act(x)).double() for one in elements])
         wrong = y[(y < 0) | (y >= logits.shape[2])]
         if len(wrong):

@@ -14,7 +14,7 @@ import attrs
 
 from symdsl.analysis.doubts import doubts_of_labels, doubts_of_many, doubts_of_shape, doubts_of_targets
 from symdsl.catalog.data import ELSEWHERE, BadDataError, Outline, Task, located
-from symdsl.language.nearby import nearest
+from symdsl.language.nearby import nearest, other_than_file
 
 if TYPE_CHECKING:
     import numpy as np
@@ -82,8 +82,8 @@ class _Frugal(io.BufferedReader):
 
 
 def _read(path: Path, task: str) -> Outline:
-    if path.exists() and not path.is_file():
-        raise BadDataError(f"`{path}` is {'a folder' if path.is_dir() else 'a device'}, not a file")
+    if what := other_than_file(path):
+        raise BadDataError(f"`{path}` is {what}, not a file")
     with _Frugal(io.FileIO(path)) as file, zipfile.ZipFile(file) as archive:
         missing = [name for name in NAMES if f"{name}.npy" not in archive.namelist()]
         if missing:

@@ -98,7 +98,7 @@ def average(node: ast.Average, walker: Walker, visit: Callable[[Sequence[ast.Ite
     walker.depth += 1
     visit(node.items, walker)
     walker.depth -= 1
-    walker.last = node
+    walker.end(node)
     walker.average = outer
     if walker.depth == 0:
         walker.averaged = node

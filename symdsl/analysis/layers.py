@@ -27,7 +27,7 @@ def layer(node: ast.Layer, walker: Walker) -> None:
     name = walker.begin_layer(node.name, title)
     candidates = candidates_of(node, walker)
     activations = _activations(node.activations, walker)
-    walker.last, walker.where_last = node, walker.scope
+    walker.end(node)
     out = _out_shape(node, name, walker)
     shape, walker.shape = walker.shape, out
     if out is None or shape is None:

@@ -52,7 +52,7 @@ def _image(node: ast.Input, walker: Walker) -> Shape | None:
 
 
 def _checked(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Shape | None:
-    """Return the shape of an input, or what the data deliver if it only has their numbers in another order."""
+    """Return the shape of an input, or none where the data deliver its numbers in another order: either may hold."""
     delivered = Shape(data.channels, data.height, data.width)
     if shape == delivered:
         return shape

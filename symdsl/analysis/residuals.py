@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from symdsl.analysis.facts import Join, Shape
+from symdsl.analysis.names import Scope
 from symdsl.analysis.walker import Walker
 from symdsl.catalog.networks import ACTIVATIONS, AWAY_FROM_ZERO
 from symdsl.diagnostics import Span, listing
@@ -34,7 +35,8 @@ def residual(node: ast.Residual, walker: Walker, visit: Callable[[Sequence[ast.I
     _check_end(node, walker)
     if shape is not None and walker.shape is not None and not (vague or walker.vague):
         _check_channels(node, shape, walker.shape, walker)
-    walker.shape, walker.vague, walker.made, walker.residual, walker.last = shape, vague, made, outer, node
+    walker.shape, walker.vague, walker.made, walker.residual = shape, vague, made, outer
+    walker.end(node)
     if shape is not None:
         walker.add(Join(name, shape, shape, since, node.span))
 
@@ -45,8 +47,9 @@ def stands_outside(item: ast.Item, walker: Walker) -> bool:
     if walker.residual is None or word is None:
         return False
     message = f"`{word}` changes the map, which the body of a `residual` keeps"
-    _report(item.span, message, "put it before or after the `residual`", walker.residual, walker)
-    walker.shape, walker.last = None, item
+    _report(item.span, message, "put it before or after the `residual`", walker.residual, walker.scope)
+    walker.shape = None
+    walker.end(item)
     return True
 
 
@@ -54,29 +57,30 @@ def refuse_stride(span: Span, layer: str, body: ast.Residual, walker: Walker) ->
     """Report a stride inside a body."""
     message = f"`{layer}` has a stride, but the body of a `residual` keeps the map"
     help = "stride in a layer before or after: two branches could each keep another phase of the map"
-    _report(span, message, help, body, walker)
+    _report(span, message, help, body, walker.scope)
 
 
 def _check_end(node: ast.Residual, walker: Walker) -> None:
+    scope = walker.scope_of_last
     match walker.last:
         case None if walker.complete:
-            _report(_word(node), "a `residual` has no layer", "write its layers, or drop it", None, walker)
-        case ast.Residual(span=span) as inner if not walker.scope.collector.knows("E209", _word(inner)):
+            _report(_word(node), "a `residual` has no layer", "write its layers, or drop it", None, walker.scope)
+        case ast.Residual(span=span) as inner if not scope.collector.knows("E209", _word(inner)):
             help = "write a layer after the inner one"
-            _report(span, "the body of a `residual` ends with another `residual`, not with a layer", help, node, walker)
+            _report(span, "the body of a `residual` ends with another `residual`, not with a layer", help, node, scope)
         case ast.Average(span=span):
             help = "write a layer after the `average`"
-            _report(span, "the body of a `residual` ends with an `average`, not with a layer", help, node, walker)
+            _report(span, "the body of a `residual` ends with an `average`, not with a layer", help, node, scope)
         case ast.Layer(activations=calls):
             for call in calls:
                 if call.name.text in AWAY_FROM_ZERO:
-                    _refuse_activation(call, node, walker)
+                    _refuse_activation(call, node, scope)
 
 
-def _refuse_activation(call: ast.Call, node: ast.Residual, walker: Walker) -> None:
+def _refuse_activation(call: ast.Call, node: ast.Residual, scope: Scope) -> None:
     message = f"a `residual` cannot end with `{call.name.text}`, which is not 0 at 0"
     others = [name for name in ACTIVATIONS if name not in AWAY_FROM_ZERO]
-    _report(call.span, message, f"end with one of {listing(others)}, or with none", node, walker)
+    _report(call.span, message, f"end with one of {listing(others)}, or with none", node, scope)
 
 
 def _check_channels(node: ast.Residual, reads: Shape, writes: Shape, walker: Walker) -> None:
@@ -84,7 +88,7 @@ def _check_channels(node: ast.Residual, reads: Shape, writes: Shape, walker: Wal
         message = f"the body of a `residual` reads {_channels(reads)} and ends with {writes.channels}"
         notes = [(_word(node), f"reads {reads}")]
         span, help = walker.last.channels.span, f"end with {_channels(reads)}"
-        (walker.where_last or walker.scope).collector.report("E209", span, message, help=help, notes=notes)
+        walker.scope_of_last.collector.report("E209", span, message, help=help, notes=notes)
 
 
 def _channels(shape: Shape) -> str:
@@ -95,6 +99,6 @@ def _word(node: ast.Residual) -> Span:
     return node.span.start.until(node.brace)
 
 
-def _report(span: Span, message: str, help: str, body: ast.Residual | None, walker: Walker) -> None:
+def _report(span: Span, message: str, help: str, body: ast.Residual | None, scope: Scope) -> None:
     notes = [(_word(body), "in this body")] if body is not None else []
-    walker.scope.collector.report("E209", span, message, help=help, notes=notes)
+    scope.collector.report("E209", span, message, help=help, notes=notes)

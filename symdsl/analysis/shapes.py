@@ -121,7 +121,8 @@ def _(node: ast.Average, walker: Walker) -> None:
 
 @_item.register
 def _(node: ast.Unread, walker: Walker) -> None:
-    walker.shape, walker.last = None, node
+    walker.shape = None
+    walker.end(node)
     if node.what == "layer":
         walker.begin_layer(node.name, node.span)
     elif node.what in ("", "repeat", "use", "residual", "average") or walker.started is None:

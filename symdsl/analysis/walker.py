@@ -67,7 +67,7 @@ class Walker:
         average: the innermost `average` around the next item, which reads a map that is not lifted.
         averaged: the last `average` of the network itself that is finished.
         last: the last item that was finished, `repeat`s and blocks taken for the last one in them.
-        where_last: the scope of the last layer, whose reports name the uses that it stands in.
+        scope_of_last: where it stands; what is reported there names the uses around it.
         fixed_priors: where a candidate has a prior of its own: a kind of fixed weights that it was met with, and the
             scope; `None` once it was met with one that learns, as in another use of a block.
         doubtful: names of layers of which a candidate could not be understood.
@@ -93,7 +93,7 @@ class Walker:
     average: ast.Average | None = None
     averaged: ast.Average | None = None
     last: ast.Item | None = None
-    where_last: Scope | None = None
+    scope_of_last: Scope = attrs.Factory(lambda self: self.scope, takes_self=True)
     fixed_priors: dict[Span, tuple[Kind, Scope] | None] = attrs.field(factory=dict)
     doubtful: set[str] = attrs.field(factory=set)
     complete: bool = True
@@ -147,6 +147,10 @@ class Walker:
         """Record an item, and continue with the map that it outputs."""
         self.drafts.append(draft)
         self.shape = draft.out_shape
+
+    def end(self, item: ast.Item) -> None:
+        """Record that an item is finished, in the scope where it stands."""
+        self.last, self.scope_of_last = item, self.scope
 
     def next_name(self, what: str) -> str:
         """Return a name for an item without one: what it does, numbered from the second on."""

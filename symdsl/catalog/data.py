@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 import attrs
 
+from symdsl.catalog.shapes import Shape
 from symdsl.catalog.signatures import Choice, Parameter, Quoted, Real, Signature, Switch, Value, Whole
 
 _LARGEST_SIDE = 4096
@@ -240,7 +241,7 @@ def _moved(name: str) -> Callable[[Outline, Arguments], Outline]:
 
     def apply(outline: Outline, arguments: Arguments) -> Outline:
         pixels = _whole(arguments, name)
-        if pixels >= (outline.width if outline.height == 1 else min(outline.height, outline.width)):
+        if pixels >= Shape(outline.channels, outline.height, outline.width).shortest_side:
             raise MisfitError(f"`{name}` (={pixels}) must be smaller than the image ({outline.height}x{outline.width})")
         return outline
 

@@ -55,9 +55,11 @@ class _Request:
             raise click.UsageError("Missing argument 'SPEC': only `--resume RUN` needs none")
         moved = not self.several and all(key.startswith("data.") for key in self.overrides)
         if self.spec is None and self.overrides and not moved:
+            from symdsl.runs.folder import new_run_advice
+
             raise click.UsageError(
                 "a run continues as it was started: leave `--set` and `--seed` out, or give its SPEC too; "
-                "`symdsl search SPEC --from RUN` starts a new run from its weights"
+                + new_run_advice("RUN")
             )
         if self.weights_from and (self.resume or self.several):
             raise click.UsageError("`--from` starts one new run: leave `--resume` and `--seeds` out")

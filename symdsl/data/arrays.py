@@ -23,6 +23,7 @@ from symdsl.data.checks import check_finite
 from symdsl.data.memory import MEMORY, Room
 from symdsl.data.records import Dataset, Examples, Watch, unwatched
 from symdsl.diagnostics import RunError, listing
+from symdsl.language.nearby import other_than_file
 
 T = TypeVar("T")
 
@@ -111,8 +112,8 @@ def read_outcomes(path: Path, names: Sequence[str], task: Task) -> Tensor:
 def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive that an `.npz` file is; what goes wrong as it is read is told in one line."""
     try:
-        if path.exists() and not path.is_file():
-            raise RunError(f"{path}: cannot be read: it is {'a folder' if path.is_dir() else 'a device'}, not a file")
+        if what := other_than_file(path):
+            raise RunError(f"{path}: cannot be read: it is {what}, not a file")
         with zipfile.ZipFile(path) as archive:
             yield archive
     except _UNREADABLE as error:

@@ -9,7 +9,7 @@ import attrs
 
 from symdsl.diagnostics import Collector, Fix, Span
 from symdsl.language import ast
-from symdsl.language.nearby import nearest
+from symdsl.language.nearby import nearest, other_than_file
 from symdsl.language.parser import parse_program
 from symdsl.language.words import Allowance
 
@@ -183,8 +183,8 @@ def _read(
     `importing` is the folder of the file that asks.
     """
     try:
-        if path.exists() and not path.is_file():
-            run, what = path / _SPEC_OF_A_RUN, "a folder" if path.is_dir() else "a device"
+        if what := other_than_file(path):
+            run = path / _SPEC_OF_A_RUN
             help = f"a run has its spec in `{run}`" if run.is_file() else ""
             collector.report("E101", span, f"`{path}` is {what}, not a file", help=help)
             return None

@@ -1,4 +1,4 @@
-"""The file that was likely meant where there is none of that name."""
+"""What a path leads to, and the file that was likely meant where there is none of that name."""
 
 from __future__ import annotations
 
@@ -9,6 +9,17 @@ from pathlib import Path
 from symdsl.diagnostics import suggest
 
 _MOST_LISTED = 1000
+
+
+def other_than_file(path: Path) -> str:
+    """Return what a path leads to instead of a file, `a folder` or `a device`; empty for a file, or for nothing.
+
+    Raises:
+        OSError: that cannot be told.
+    """
+    if not path.exists() or path.is_file():
+        return ""
+    return "a folder" if path.is_dir() else "a device"
 
 
 def nearest(path: Path, suffix: str) -> Path | None:

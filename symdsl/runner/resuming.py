@@ -18,7 +18,7 @@ from symdsl.diagnostics import RunError
 from symdsl.graph.build import layers
 from symdsl.runner.model import weights_of
 from symdsl.runs import RunFolder
-from symdsl.runs.folder import SPEC, WEIGHTS
+from symdsl.runs.folder import SPEC, WEIGHTS, new_run_advice
 from symdsl.runs.metrics import epochs_in_words
 from symdsl.spec import Spec, parse
 
@@ -45,7 +45,7 @@ def spec_to_resume(run: RunFolder, given: Spec | None, overrides: Mapping[str, o
     if given is None:
         return parse(text, overrides, source=str(run.path / SPEC), name=run.read_info()["spec"])
     if given.text() != text:
-        way_on = f"`--resume {run.path}` without a spec continues with its own, {run.new_run_advice()}"
+        way_on = f"`--resume {run.path}` without a spec continues with its own, {new_run_advice(run.path)}"
         raise RunError(f"{run.path}: was started from another spec; {way_on}")
     return given
 

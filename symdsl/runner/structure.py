@@ -17,16 +17,8 @@ from symdsl.catalog.searches import LEAST_STEPS
 from symdsl.evidence import ExtrapolatedSketch, Laplace
 from symdsl.evidence.prior_updates import at_best_precisions, mackay_step
 from symdsl.graph.cost import evidence_interval, joint_columns
-from symdsl.nn import Block, evaluation_mode, outputs_of
-from symdsl.runner.estimating import (
-    FINAL_EXAMPLES,
-    Estimator,
-    evidence_bound,
-    final_laplace,
-    laplace_at,
-    sample,
-    sketch_of,
-)
+from symdsl.nn import Block, outputs_of
+from symdsl.runner.estimating import Estimator, evidence_bound, final_laplace, laplace_at, sample, sketch_of
 from symdsl.runner.ranges import Ranges
 from symdsl.runner.shares import evidence_record, path_effective, tensors_of
 from symdsl.runner.start import Start
@@ -290,15 +282,15 @@ class Structure:
 
     def final(self) -> Laplace:
         """Return the approximation whose evidence a run reports; see `final_laplace`."""
+        laplace = final_laplace(self.trainer)
         if not self.priors_learned:
-            with evaluation_mode(self.trainer.net):
-                fits = self._loss(sample(self.trainer, FINAL_EXAMPLES)) < self.trainer.constant_loss / 2
+            fits = laplace.loss < self.trainer.constant_loss / 2
             advice = "fewer parameters or more examples would help" if fits else "train longer"
             self.note(f"no prior was learned: under none does the evidence exceed that of constant outputs; {advice}")
         if self._steps < self.every:
             after = f"{max(self._steps, 0):,} training steps follow burn-in"
             self.note(f"no evidence step took place: `every` is {self.every:,}, and {after}")
-        return final_laplace(self.trainer)
+        return laplace
 
     def _noise_target(self, laplace: Laplace) -> float:
         """Return MacKay's fixed point of the noise, within the residual variance and that of the targets."""

@@ -111,6 +111,11 @@ def resumption(folder: Path, objective: str, *spec: str) -> str:
     return shlex.join(["symdsl", command_of(objective), *spec, "--resume", str(folder)])
 
 
+def new_run_advice(run: str | Path) -> str:
+    """Return advice on how to train another spec from what a run has learned."""
+    return f"`symdsl search SPEC --from {shlex.quote(str(run))}` starts a new run from its weights"
+
+
 def versions() -> dict[str, str]:
     """Return the versions of Python and of installed packages that a result may depend on."""
     from importlib import metadata  # takes a moment, and only runs that begin ask for it
@@ -155,7 +160,7 @@ class RunFolder(LockedFolder):
         run = cls(folder, locked(folder))
         with run._closed_on_error():
             if run.is_whole:
-                raise RunError(f"{folder}: this run is finished, there is nothing to resume; {run.new_run_advice()}")
+                raise RunError(f"{folder}: this run is finished, there is nothing to resume; {new_run_advice(folder)}")
         return run
 
     @classmethod
@@ -255,7 +260,9 @@ class RunFolder(LockedFolder):
         if name != SPEC:
             return f"`{self._resumption()}` writes it again"
         command = self._resumption("SPEC")
-        return f"`{command}`, with the spec and options it was started with, writes it again; {self.new_run_advice()}"
+        return (
+            f"`{command}`, with the spec and options it was started with, writes it again; {new_run_advice(self.path)}"
+        )
 
     def _resumption(self, *spec: str) -> str:
         """Which command goes on with the run."""
@@ -266,10 +273,6 @@ class RunFolder(LockedFolder):
         if has_checkpoint(self.path):
             return f"`{self._resumption()}` continues it"
         return "it left no checkpoint to continue from, the folder can be deleted"
-
-    def new_run_advice(self) -> str:
-        """Return advice on how to train another spec from what this run has learned."""
-        return f"`symdsl search SPEC --from {shlex.quote(str(self.path))}` starts a new run from its weights"
 
     @property
     def is_whole(self) -> bool:

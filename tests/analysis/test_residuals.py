@@ -64,6 +64,13 @@ def test_the_use_that_ends_a_body_with_other_channels_is_named() -> None:
     assert [place.line.strip() for place in one.notes] == ["residual {", "use b(5) as wide"]
 
 
+@pytest.mark.parametrize("body", ["layer: CONV(3) -> 4 |> sigmoid", "residual { layer: CONV(3) -> 4 }"])
+def test_the_use_that_ends_a_body_wrongly_is_named(body: str) -> None:
+    text = f"block b {{ {body} }}\ninput image(1, 8, 8)\nlayer: CONV(3) -> 4\nresidual {{\n  use b as last\n}}\n"
+    (one,) = found(framed(f"{text}flatten\nlayer h: FC -> classes"))
+    assert [place.line.strip() for place in one.notes] == ["residual {", "use b as last"]
+
+
 def test_layers_of_blocks_are_named_after_the_use_around_them() -> None:
     text = "block b { residual { layer: CONV(3) -> 1 layer last: CONV(1) -> 1 } }"
     spec = parse(framed(f"{text}\ninput image(1, 8, 8)\nuse b\nuse b as x\nflatten\nlayer h: FC -> classes"))
