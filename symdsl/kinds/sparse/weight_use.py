@@ -89,8 +89,10 @@ def _filters(slopes: Callable[[Any], Tensor]) -> WeightUse:
     """Return the use of a parameter of phi, given the slopes of phi in it, `[anchor, parameter, point]`."""
 
     def per_example(path: SparseConv, x: Tensor, y: Tensor) -> Tensor:
-        filters = FILTERS.gradients(path, x, y).mT @ FILTERS.inputs(path, x)
-        taps = torch.einsum("ndcs,dcp->nps", filters.squeeze(1).unflatten(2, (path.u.shape[1], -1)), path.u)
+        by_channel = path.u.shape[1], -1
+        by_anchor = (FILTERS.gradients(path, x, y).squeeze(1) @ path.u.flatten(1)).unflatten(2, by_channel)
+        by_point = FILTERS.inputs(path, x).squeeze(1).unflatten(2, by_channel)
+        taps = by_anchor.flatten(1, 2).mT @ by_point.flatten(1, 2)
         return torch.einsum("nps,pds->npd", taps, slopes(path)).flatten(1)
 
     return WeightUse.exact(per_example)
