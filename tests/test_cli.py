@@ -425,7 +425,7 @@ def test_explain_of_an_unknown_code_is_one_line() -> None:
 def test_explain_of_what_is_no_code_says_which_there_are() -> None:
     done = call("explain", "F-FC")
     assert lines(done.stderr) == [
-        "error: there is no diagnostic `F-FC`: there are `E101` to `W114`, as in `error[E101]`"
+        "error: there is no diagnostic `F-FC`: there are `E101` to `W115`, as in `error[E101]`"
     ]
 
 

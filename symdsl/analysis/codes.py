@@ -483,6 +483,13 @@ _TABLE = (
         "data digits |> rotate(degrees = 45, label = angle)",
         "data digits |> rotate(degrees = 45, label = angle) |> standardize(targets)",
     ),
+    Code(
+        "W115",
+        "images that are left out",
+        "Only PNG and JPEG files in the folder of a class are read, by their names.",
+        'data images("mixed")',
+        'data images("photos")',
+    ),
 )
 
 CODES: dict[str, Code] = {code.code: code for code in _TABLE}

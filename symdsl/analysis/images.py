@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from symdsl.catalog.data import ELSEWHERE, BadDataError, Outline, located
+from symdsl.catalog.data import ELSEWHERE, BadDataError, Doubt, Outline, located
 from symdsl.language.nearby import nearest
 
 if TYPE_CHECKING:
@@ -24,6 +24,9 @@ MOST_HEADERS = 400
 _FORMATS = ("PNG", "JPEG")
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
+_OTHER_SUFFIXES = (".avif", ".bmp", ".gif", ".heic", ".jp2", ".pgm", ".ppm", ".tif", ".tiff", ".webp")
+"""The names of image files that are not read."""
+
 _PLAIN: Mapping[str, int] = {"1": 1, "L": 1, "P": 3, "RGB": 3}
 _CONVERTIBLE = (*_PLAIN, "LA", "PA", "RGBA", "CMYK", "YCbCr")
 _CHANNELS: Mapping[str, Mapping[str, int]] = {
@@ -92,7 +95,20 @@ def outline_of_images(path: str, colour: str) -> Outline:
         test=sum(map(len, folder.test.values())),
         names=tuple(folder.train),
         uneven=uneven,
+        doubts=_doubts_of_files(located(path), folder),
     )
+
+
+def _doubts_of_files(path: Path, folder: ImageFolder) -> tuple[Doubt, ...]:
+    """Return a doubt if there are images that are not read: of another format, or beside the folders of classes."""
+    read = set(chain(*folder.train.values(), *folder.test.values()))
+    below = chain.from_iterable(images_below(path / part, SUFFIXES + _OTHER_SUFFIXES) for part in ("train", "test"))
+    left_out = [one for one in below if one not in read]
+    if not left_out:
+        return ()
+    several = f"{len(left_out):,} images are" if len(left_out) > 1 else "an image is"
+    message = f"{several} left out: `{left_out[0]}`{', ...' if len(left_out) > 1 else ''}"
+    return (Doubt("W115", message, f"save images as PNG or JPEG; {_LAYOUT}"),)
 
 
 def list_images(path: Path) -> ImageFolder:
@@ -200,8 +216,12 @@ def _images(folder: Path) -> list[str]:
     return paths
 
 
-def images_below(folder: Path) -> list[str]:
+def images_below(folder: Path, suffixes: tuple[str, ...] = SUFFIXES) -> list[str]:
     """Return the paths of the images in a folder and in folders in it, links followed, sorted; no hidden ones.
+
+    Args:
+        folder: to look into.
+        suffixes: how the names of images end, in small letters.
 
     Raises:
         OSError: a folder cannot be read.
@@ -218,10 +238,5 @@ def images_below(folder: Path) -> list[str]:
             continue
         known.add(place)
         folders[:] = sorted(name for name in folders if name[0] != ".")
-        paths += [os.path.join(here, name) for name in files if is_image(name)]
+        paths += [os.path.join(here, name) for name in files if name.lower().endswith(suffixes) and name[0] != "."]
     return sorted(paths)
-
-
-def is_image(name: str) -> bool:
-    """Return whether a file of this name is read as an image; hidden ones are not."""
-    return name.lower().endswith(SUFFIXES) and name[0] != "."

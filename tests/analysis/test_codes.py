@@ -7,9 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import symdsl
 from analysis.specs import codes, framed
+from data.files import write_images
 from symdsl.analysis.codes import CODES
 from symdsl.analysis.explanations import explanation, page
 from symdsl.analysis.names import LIMITS
@@ -35,6 +37,10 @@ def test_the_examples_have_what_they_say(code: str, tmp_path: Path, monkeypatch:
     for name, (shape, y) in FILES.items():
         x = np.zeros((4, *shape), np.float32)
         np.savez(f"{name}.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    grey = Image.new("L", (8, 8))
+    for name, more in {"photos": {}, "mixed": {"train/cat/2.bmp": grey}}.items():
+        files = {f"{part}/{animal}/1.png": grey for part in ("train", "test") for animal in ("cat", "dog")}
+        write_images(tmp_path / name, files | more)
     assert code in codes(framed(CODES[code].bad))
     assert set(codes(framed(CODES[code].good))) <= HARMLESS - {code}
 

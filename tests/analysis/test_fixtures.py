@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
+from data.files import write_images
 from symdsl.analysis.codes import CODES
 from symdsl.analysis.overrides import Override
 from symdsl.diagnostics import SpecError, render_text
@@ -37,6 +39,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, (shape, y) in ARRAYS.items():
         x = np.zeros((4, *shape), np.float32)
         np.savez(folder / f"{name}.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    names = ("train/cat/1.png", "train/dog/1.png", "test/cat/1.png", "train/dog/2.bmp", "train/dog/3.bmp")
+    write_images(folder / "pictures", dict.fromkeys(names, Image.new("L", (4, 4))))
     return folder
 
 

@@ -229,6 +229,26 @@ def test_links_in_the_folder_of_a_class_are_followed_once(tmp_path: Path) -> Non
     assert [Path(one).parts[-2] for one in outlines.images_below(path / "train" / "cat")] == ["cat", "again", "deep"]
 
 
+@pytest.mark.parametrize(
+    ("strange", "message"),
+    [
+        (["train/cat/2.webp"], "an image is left out: `{}`"),
+        (["test/dog.png"], "an image is left out: `{}`"),
+        (["test/cat/2.BMP", "train/cat/deep/1.tif"], "2 images are left out: `{}`, ..."),
+    ],
+)
+def test_images_that_are_left_out_are_counted(tmp_path: Path, strange: list[str], message: str) -> None:
+    path = folder(tmp_path, grey())
+    for name in strange:
+        (path / name).parent.mkdir(exist_ok=True)
+        (path / name).touch()
+    (path / "train" / "cat" / "notes.txt").touch()
+    (path / "train" / "cat" / ".hidden.webp").touch()
+    (doubt,) = found(text(path, ")"))
+    assert (doubt.code, doubt.message) == ("W115", message.format(path / sorted(strange, reverse=True)[0]))
+    assert len(load(spec(path)).train) == 2
+
+
 def test_a_folder_that_cannot_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = folder(tmp_path, grey(), train__cat__deep__2=grey())
     honest = os.scandir
