@@ -163,7 +163,7 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
     if not isinstance(data, Examples) and not (isinstance(data, tuple) and len(data) == 2):
         raise TypeError(f"`data` (a {type(data).__name__}) must be examples, such as `dataset.test`, or a pair (x, y)")
     x, y = (data.x, data.y) if isinstance(data, Examples) else map(as_tensor, data, ("x", "y"))
-    if y.is_floating_point() or y.ndim != 1:
+    if y.is_floating_point() or y.is_complex() or y.ndim != 1:
         raise RunError("an audit needs class labels: it compares class probabilities")
     if len(x) != len(y) or not len(x):
         raise ValueError(f"`data` has {len(x)} images and {len(y)} labels, expected one label for each of some images")
@@ -177,7 +177,7 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
         x, y = x.to(like.device, like.dtype, copy=True), y.to(like.device, torch.long, copy=True)
         probe = x[:2].clone()
         outputs = module(probe)
-        if not isinstance(outputs, Tensor) or outputs.ndim != 2:
+        if not isinstance(outputs, Tensor) or outputs.ndim != 2 or len(outputs) != len(probe):
             given = list(outputs.shape) if isinstance(outputs, Tensor) else f"a {type(outputs).__name__}"
             raise ValueError(f"the module gives {given}, expected logits [{len(probe)}, class]")
         logits = torch.stack([outputs_of(module, one.act(x)).double() for one in elements])

@@ -81,6 +81,7 @@ def _branches(nodes: Sequence[facts.Node]) -> dict[str, tuple[str, float]]:
     return {body[-1].name: (join.since, BRANCHES / lengths[first[join.name]]) for join, body in blocks}
 
 
+@torch.inference_mode(False)
 def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network:
     """Build the network of a spec, or of its graph.
 

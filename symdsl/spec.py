@@ -48,7 +48,11 @@ class Spec:
         return print_program(self.program)
 
     def with_seed(self, seed: int) -> Spec:
-        """Return the same spec with another seed of the search."""
+        """Return the same spec with another seed of the search.
+
+        Raises:
+            SpecError: it is not a whole number of at least 0.
+        """
         return attrs.evolve(parse(self.text(), {"search.seed": seed}, name=self.name), profile=self.profile)
 
     def graph(self) -> nx.DiGraph[str]:
@@ -75,8 +79,8 @@ class Spec:
             ranges: by `average.generator`; those not named stay.
 
         Raises:
-            ValueError: if a layer or candidate of that name does not exist, or none would be left in a layer that
-                stays.
+            ValueError: if a layer, candidate or range of that name does not exist, none would be left in a layer that
+                stays, or a range is out of bounds.
         """
         from symdsl.analysis.pruning import pruned_program
         from symdsl.language.printer import print_program

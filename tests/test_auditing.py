@@ -286,7 +286,10 @@ def test_a_module_may_change_what_it_reads_in_place() -> None:
 
 @pytest.mark.parametrize(
     ("outputs", "given"),
-    [(lambda x: x.sum((1, 2, 3)), r"\[2\]"), (lambda x: x, r"\[2, 1, 4, 4\]"), (lambda x: (x, x), "a tuple")],
+    [
+        *((lambda x: x.sum((1, 2, 3)), r"\[2\]"), (lambda x: x, r"\[2, 1, 4, 4\]"), (lambda x: (x, x), "a tuple")),
+        (lambda x: x.new_zeros(3, 3), r"\[3, 3\]"),
+    ],
 )
 def test_outputs_are_the_logits_of_classes(outputs: Callable[[Tensor], Any], given: str) -> None:
     module = nn.Identity()

@@ -15,7 +15,7 @@ from torch.func import functional_call, grad, vmap
 from oracles.comparison import assert_same, noise
 from oracles.records import Chain, candidate, sparse
 from shipped import ROOT
-from symdsl import lowering
+from symdsl import data, laplace, lowering
 from symdsl.analysis.facts import Candidate, ParameterTensor
 from symdsl.kinds import KINDS
 from symdsl.spec import Spec, load, parse
@@ -70,6 +70,20 @@ def test_every_kind_has_a_module_a_weight_use_and_a_page() -> None:
                 learned = {tensor for tensor, one in path.named_parameters() if one.requires_grad}
                 assert path.weight_uses.keys() >= learned
                 assert bool(learned) == (KINDS[name].fixed is None)
+
+
+def test_a_network_made_without_derivatives_can_be_trained() -> None:
+    spec = parse(SPEC)
+    with torch.inference_mode():
+        net, dataset = lowering.compile(spec), data.load(spec)
+    evidence = laplace.fit(net, dataset.train).log_evidence()
+    assert evidence == laplace.fit(lowering.compile(spec), data.load(spec).train).log_evidence()
+    net(dataset.train.x).sum().backward()
+    assert all(one.grad is not None for one in net.parameters())
+
+
+def test_no_tensors_have_no_norms() -> None:
+    assert lowering.compile(parse(SPEC)).squared_norms([]) == {}
 
 
 def test_a_network_can_be_pickled() -> None:

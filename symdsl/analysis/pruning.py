@@ -27,6 +27,7 @@ from symdsl.analysis.facts import (
 from symdsl.analysis.joins import emptied, without
 from symdsl.analysis.priors import BIAS
 from symdsl.analysis.symmetry import default_init_scale
+from symdsl.catalog.networks import LARGEST
 from symdsl.catalog.signatures import Quoted, Value
 from symdsl.kinds import KINDS, K, Site, not_implied
 from symdsl.language import ast
@@ -45,8 +46,10 @@ def pruned_program(
         ranges: of averages, by `average.generator`; those not named stay.
 
     Raises:
-        ValueError: if a layer or candidate of that name does not exist, or none would be left in a layer that stays.
+        ValueError: if a layer, candidate or range of that name does not exist, none would be left in a layer that
+            stays, or a range is out of bounds.
     """
+    _check_ranges(facts, ranges)
     nodes = without_idle(without(facts.network.nodes, emptied(facts.network.nodes, keep)))
     _check_names(facts, nodes, keep)
     nodes = tuple(with_ranges(_kept(node, keep), _moved(node, ranges)) for node in nodes)
@@ -70,6 +73,16 @@ def _check_names(facts: Facts, left: Iterable[Node], keep: Mapping[str, set[str]
         known = {candidate.name for candidate in layers[name].candidates}
         if (name in stays and not candidates) or candidates - known:
             raise ValueError(f"`keep[{name!r}]` (={sorted(candidates)}) must be some of {sorted(known)}")
+
+
+def _check_ranges(facts: Facts, ranges: Mapping[str, float]) -> None:
+    averages = (node for node in facts.network.nodes if isinstance(node, Average))
+    bounds = {f"{node.name}.{key}": LARGEST[key] for node in averages for key, _ in node.ranges}
+    for key, value in ranges.items():
+        if key not in bounds:
+            raise ValueError(f"`ranges` names `{key}`, but the network has no such range")
+        if not 0 <= value <= bounds[key]:
+            raise ValueError(f"`ranges[{key!r}]` (={value}) must be from 0 to {bounds[key]:g}")
 
 
 def _kept(node: Node, keep: Mapping[str, set[str]]) -> Node:

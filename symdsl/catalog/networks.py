@@ -49,6 +49,9 @@ GENERATORS = (
 )
 """The one-parameter groups that generate the affine group, each with the bounds of its range."""
 
+LARGEST = {one.name: one.type.maximum for one in GENERATORS if isinstance(one.type, Real)}
+"""The upper bound of the range of each."""
+
 AFFINE = Signature(
     "affine",
     (

@@ -8,7 +8,7 @@ from torch import Tensor
 from symdsl.analysis.facts import Data
 from symdsl.catalog.data import Task
 from symdsl.data.memory import chunk_of
-from symdsl.data.records import Dataset
+from symdsl.data.records import Dataset, Examples
 from symdsl.diagnostics import RunError
 
 
@@ -16,9 +16,12 @@ def check_handed_over(data: Data, given: Dataset | None) -> None:
     """Raise an error unless data were handed over in Python exactly if the spec says so.
 
     Raises:
+        TypeError: they are no dataset.
         ValueError: they were, but the spec names another source.
         RunError: they were not, but the spec has `data given(...)`.
     """
+    if given is not None and not isinstance(given, Dataset):
+        raise TypeError(f"`data` (of type {type(given).__name__}) must be made by `symdsl.data.from_tensors`")
     if given is not None and data.source.name != "given":
         raise ValueError(f"the spec learns from `{data.source.name}`: write `data given(...)` to hand data over")
     if given is None and data.source.name == "given":
@@ -39,10 +42,11 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
         classes: labels must be below this; for regression, the number of targets.
 
     Raises:
-        RunError: when a part is empty, lengths or shapes disagree, a number is not finite or a label is out of range;
-            the message names the first example at fault.
+        RunError: when a part is empty, types, lengths or shapes disagree, a number is not finite or a label is out of
+            range; the message names the first example at fault.
     """
     for part, examples in (("train", dataset.train), ("test", dataset.test)):
+        _check_types(examples, dataset.task, f"_{part}", origin)
         images, targets = len(examples.x), len(examples.y)
         if images != targets:
             raise RunError(f"{origin}: `x_{part}` has {images} examples, but `y_{part}` {targets}")
@@ -53,6 +57,17 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
     train, test = (_sides(examples.x) for examples in (dataset.train, dataset.test))
     if train != test:
         raise RunError(f"{origin}: `x_train` holds {train} images, but `x_test` {test}")
+
+
+def _check_types(examples: Examples, task: Task, part: str, origin: str) -> None:
+    targets = (torch.int64,) if task == "classification" else (torch.float32, torch.float64)
+    for name, held, types, axes in (
+        (f"x{part}", examples.x, (torch.float32,), 4),
+        (f"y{part}", examples.y, targets, 1 if task == "classification" else 2),
+    ):
+        if not isinstance(held, Tensor) or held.dtype not in types or held.ndim != axes:
+            advice = "`symdsl.data.from_tensors` makes examples of the right types"
+            raise RunError(f"{origin}: `{name}` must be a tensor of {types[0]} with {axes} axes: {advice}")
 
 
 def check_task(dataset: Dataset, origin: str, expected: str) -> None:

@@ -51,7 +51,7 @@ def from_datasets(train: TorchDataset[Any], test: TorchDataset[Any]) -> Dataset:
 
     Raises:
         TypeError: if an example is not such a pair, or of another type than `from_tensors` takes.
-        ValueError: if images have different shapes, or a dataset is empty.
+        ValueError: if images or targets have different shapes, or a dataset is empty.
     """
     return from_tensors(*_collected(train, "train"), *_collected(test, "test"))
 
@@ -61,13 +61,14 @@ def _collected(dataset: TorchDataset[Any], name: str) -> tuple[Tensor, Tensor]:
         raise TypeError(f"`{name}` (a {type(dataset).__name__}) must be a dataset, whose examples have numbers")
     if not isinstance(dataset, Sized) or len(dataset) == 0:
         raise ValueError(f"`{name}` must be a dataset with a length of at least 1")
-    found = list(DataLoader(dataset, batch_size=_BATCH, collate_fn=list))
+    own = torch.Generator()  # else the loader draws from the global one
+    found = list(DataLoader(dataset, batch_size=_BATCH, collate_fn=list, generator=own))
     try:
         batches = [default_collate(some) for some in found]
-    except TypeError as error:
+    except (TypeError, KeyError) as error:
         raise TypeError(f"`{name}` must hold pairs of an image, a tensor, and a target: {error}") from error
     except RuntimeError as error:
-        raise ValueError(f"the images of `{name}` must all have the same shape: {error}") from error
+        raise ValueError(f"{_unlike(name)}: {error}") from error
     if not all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], Tensor) for one in batches):
         raise TypeError(f"`{name}` must hold pairs of an image, a tensor, and a target")
     if not all(isinstance(y, Tensor) for _, y in batches):
@@ -77,7 +78,14 @@ def _collected(dataset: TorchDataset[Any], name: str) -> tuple[Tensor, Tensor]:
         raise TypeError(f"the images of `{name}` must be all uint8, which is divided by 255, or all floats")
     if len({torch.as_tensor(y).is_floating_point() for _, y in pairs}) > 1:
         raise TypeError(f"the targets of `{name}` must be all labels or all floats")
-    return torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches])
+    try:
+        return torch.cat([x for x, _ in batches]), torch.cat([y for _, y in batches])
+    except RuntimeError as error:
+        raise ValueError(f"{_unlike(name)}: {error}") from error
+
+
+def _unlike(name: str) -> str:
+    return f"the images of `{name}` must all have the same shape, and so must the targets"
 
 
 def _images(x: Tensor, name: str) -> Tensor:

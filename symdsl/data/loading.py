@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from symdsl.spec import Spec
 
 
+@torch.inference_mode(False)
 def load(
     source: Spec | Data,
     seed: int | None = None,

@@ -74,7 +74,10 @@ class Preprocessing:
         """
         images, targets = (record[key] and Statistics(**record[key]) for key in ("standardize", "targets"))
         classes, extent = record["classes"], record.get("extent")
-        return cls(images, targets, None if classes is None else tuple(classes), extent and (extent[0], extent[1]))
+        if extent is not None:
+            least, most = extent
+            extent = (least, most)
+        return cls(images, targets, None if classes is None else tuple(classes), extent)
 
     def names(self, outputs: int) -> tuple[str, ...]:
         """Return the names of so many outputs, or their numbers where they have none."""

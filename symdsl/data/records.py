@@ -62,7 +62,8 @@ class Examples:
 
     Attributes:
         x: images, float32 `[example, channel, row, column]`.
-        y: class labels, int64 `[example]`, or regression targets, float32 `[example, target]`.
+        y: class labels, int64 `[example]`, or regression targets, float32 `[example, target]`, and float64 until
+            `symdsl.data.load` has applied all transforms.
     """
 
     x: Tensor = attrs.field(repr=shown)

@@ -103,7 +103,10 @@ class Laplace:
         return {key: 0.5 * (effective[key] - penalties[key]) for key in effective}
 
     def fitted_noise(self) -> float:
-        """Return the noise variance by MacKay: squared error / (numbers observed - effective parameters)."""
+        """Return the noise variance of a regression by MacKay: squared error / (numbers observed - effective).
+
+        A number is left for the noise, however many are effective.
+        """
         observed = self.examples * self.outputs - self.log_det.total
         return max(2 * self.loss / max(observed, 1.0), SMALLEST_NOISE)
 
@@ -116,8 +119,13 @@ class Laplace:
         Args:
             keys: of the tensors that are left out.
             loss: the likelihood's loss without them, summed over examples.
+
+        Raises:
+            ValueError: a tensor of a key has no precision.
         """
-        gone = tuple(keys)
+        gone = frozenset(keys)
+        if unknown := gone - self.precisions.keys():
+            raise ValueError(f"`keys` names tensors without a precision: {', '.join(sorted(unknown))}")
         held = {**self.precisions, **dict.fromkeys(gone, _HELD)}
         norms = {**self.squared_norms, **dict.fromkeys(gone, 0.0)}
         return attrs.evolve(self, precisions=held, squared_norms=norms, loss=loss).log_evidence()
@@ -224,7 +232,7 @@ def fit(
         raise ValueError(f"`batch` (={batch}) must be at least 1")
     x = examples.x.to(net.dtype) if examples.x.is_floating_point() else examples.x
     y = _targets(net, x, examples.y)
-    source = parse_fisher(fisher) if isinstance(fisher, str) else fisher
+    source = fisher if isinstance(fisher, Fisher) else parse_fisher(str(fisher))
     drawn = torch.Generator(net.device).manual_seed(seed)
     found = estimate(net, x, y, likelihood, source, drawn, CURVATURES[curvature], int(batch))
     return laplace_of(net, found, likelihood, dict.fromkeys(parameters, 1.0) | given, noise)

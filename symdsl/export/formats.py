@@ -50,9 +50,12 @@ def export_run(run: Run, to: str, path: Path) -> None:
     fails, nothing is left.
 
     Raises:
+        ValueError: there is no such form.
         RunError: the path is taken, cannot be written or lacks the suffix of its form, a package is
             missing, or the outputs differ.
     """
+    if to not in FORMATS:
+        raise ValueError(f'`to` (="{to}") must be one of {", ".join(FORMATS)}')
     suffix = FORMATS[to].suffix
     if suffix.startswith(".") and (path.suffix if to == "pt2" else path.suffix.lower()) != suffix:
         raise RunError(f"{path}: must end in `{suffix}`, as a file of this form does")

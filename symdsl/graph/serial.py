@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -67,9 +68,14 @@ def from_json(document: Mapping[str, Any]) -> nx.DiGraph[str]:
         graph: nx.DiGraph[str] = nx.DiGraph(**{key: _decode(value) for key, value in document["graph"].items()})
         for node in map(_decode, document["nodes"]):
             graph.add_node(node.name, record=node)
-        graph.add_edges_from(map(tuple, document["edges"]))
-    except (KeyError, TypeError, AttributeError) as error:
+        edges = [(begin, end) for begin, end in document["edges"]]
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(f"not a graph of this version: {error}") from error
+    if unknown := set(itertools.chain(*edges)) - set(graph):
+        raise ValueError(f"not a graph of this version: there is no node {min(unknown, key=str)!r}")
+    graph.add_edges_from(edges)
+    if not nx.is_directed_acyclic_graph(graph):
+        raise ValueError("not a graph of this version: it has a cycle")
     return graph
 
 

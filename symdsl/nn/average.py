@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from symdsl.catalog.networks import LARGEST
+
 BLUR = 0.5
 """Standard deviation, in pixels, of the Gaussian that a map is blurred with before it is resampled."""
 
@@ -26,9 +28,6 @@ _GENERATORS: dict[str, tuple[tuple[float, float, float], ...]] = {
     "shear": ((0, 1, 0), (1, 0, 0)),
 }
 """Upper rows of G_i per unit of the language, in coordinates (across, down) in which a map is from -1 to 1."""
-
-LARGEST = {"translate_x": 0.5, "translate_y": 0.5, "rotation": 180.0, "scale_x": 2.0, "scale_y": 2.0, "shear": 2.0}
-"""Bound of every range, in the units of the language."""
 
 
 def lattice(samples: int, dimensions: int) -> Tensor:
@@ -90,9 +89,12 @@ class Average(nn.Module):
 
         Raises:
             KeyError: it has no such generator.
+            ValueError: the range is not a number.
         """
         if generator not in self.generators:
             raise KeyError(generator)
+        if math.isnan(value):
+            raise ValueError(f"`{generator}` (={value}) must be a number")
         self.ranges[self.generators.index(generator)] = min(max(value, 0.0), LARGEST[generator])
 
     def draw(self, generator: torch.Generator, spread: float = 0.0) -> None:

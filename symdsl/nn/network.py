@@ -241,9 +241,10 @@ class Network(nn.Module):
 
         Raises:
             KeyError: there is none of a name.
+            ValueError: a range is not a number.
         """
         for key, value in ranges.items():
-            name, generator = key.rsplit(".", 1)
+            name, _, generator = key.rpartition(".")
             self.average(name).set_range(generator, value)
 
     def draw_from(self, generator: torch.Generator, spread: float = 0.0) -> None:
@@ -297,8 +298,8 @@ class Network(nn.Module):
     def squared_norms(self, keys: Iterable[str]) -> dict[str, float]:
         """Return ||theta_k||^2 of these parameter tensors, summed up in double precision."""
         parameters, wanted = self.tensors(), tuple(keys)
-        norms = torch.stack([parameters[key].detach().double().square().sum() for key in wanted]).tolist()
-        return dict(zip(wanted, norms, strict=True))
+        norms = [parameters[key].detach().double().square().sum() for key in wanted]
+        return dict(zip(wanted, torch.stack(norms).tolist() if norms else (), strict=True))
 
 
 def _misfit(reads: tuple[int, ...], found: tuple[int, ...]) -> str:

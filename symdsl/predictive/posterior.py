@@ -142,7 +142,7 @@ class Predicted:
             targets: labels `[n]`, or numbers `[n, target]`, of a single target also `[n]`.
 
         Raises:
-            ValueError: they are of another shape, or there are none.
+            ValueError: they are of another shape or type, a label is of no class, or there are none.
         """
         self._demand_some()
         if self.probabilities is not None:
@@ -176,7 +176,8 @@ class Predicted:
             targets: labels `[n]`.
 
         Raises:
-            ValueError: they are of another shape, or these are predictions of a regression.
+            ValueError: they are of another shape or type, a label is of no class, or these are predictions of a
+                regression.
         """
         probabilities, labels = self._of_labels(targets)
         indicators = nn.functional.one_hot(labels.long(), probabilities.shape[1])
@@ -207,6 +208,8 @@ class Predicted:
         if self.probabilities is None:
             raise ValueError("only predictions of class labels have this score, but these are of a regression")
         labels = torch.as_tensor(targets, device=self.probabilities.device)
+        if labels.is_floating_point() or labels.is_complex():
+            raise ValueError(f"`targets` (={labels.dtype}) must hold labels, which are integers")
         _check_shape(labels, self.probabilities.shape[:1])
         classes = self.probabilities.shape[1]
         wrong = labels[(labels < 0) | (labels >= classes)]
@@ -216,7 +219,7 @@ class Predicted:
 
 
 def _check_shape(targets: Tensor, expected: torch.Size) -> None:
-    if len(targets) != expected[0]:
+    if targets.ndim and len(targets) != expected[0]:
         raise ValueError(f"`targets` has {len(targets)} examples, expected one for each of {expected[0]}")
     if targets.shape != expected:
         raise ValueError(f"`targets` is of shape {list(targets.shape)}, expected {list(expected)}")
@@ -246,7 +249,7 @@ class Posterior:
         """Return mean `[n, output]` and covariance `[n, output, output]` of the linearised network's outputs, float64.
 
         Args:
-            net: the network the posterior is of.
+            net: the network the posterior is of, in evaluation mode: in training mode an `average` draws.
             x: `[n, channel, row, column]`.
         """
         if not len(x):
@@ -327,7 +330,7 @@ def fit(
     stand for all: their curvature is scaled.
 
     Args:
-        net: the network, whose parameters are a mode.
+        net: the network, whose parameters are a mode, in evaluation mode.
         examples: training data.
         likelihood: of the targets.
         precisions: of the priors, by key of `net.tensors()`.

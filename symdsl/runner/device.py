@@ -9,6 +9,16 @@ from symdsl.diagnostics import RunError
 from symdsl.runs.schema import is_device
 
 
+def check_device(text: str) -> None:
+    """Raise an error unless `text` is `auto`, `cpu`, `cuda` or `cuda:n`.
+
+    Raises:
+        ValueError: it is none of these.
+    """
+    if not is_device(text):
+        raise ValueError(f'`device` (="{text}") must be auto, cpu, cuda or cuda:n')
+
+
 def resolve_device(text: str | torch.device) -> torch.device:
     """Return the device that `auto`, `cpu`, `cuda` or `cuda:n` stands for; `auto` takes a GPU where there is one.
 
@@ -17,8 +27,7 @@ def resolve_device(text: str | torch.device) -> torch.device:
         RunError: the machine has no such GPU. There is never a silent fall back to the CPU.
     """
     text = str(text)
-    if not is_device(text):
-        raise ValueError(f'`device` (="{text}") must be auto, cpu, cuda or cuda:n')
+    check_device(text)
     if text == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(text)

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from symdsl.catalog.networks import LARGEST
 from symdsl.nn import Network
-from symdsl.nn.average import LARGEST
 
 WIDTH = 0.15
 """Half of the distance over which the slope of the evidence is taken, as a share of the largest range."""

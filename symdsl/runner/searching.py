@@ -98,7 +98,7 @@ def search(
     Raises:
         ValueError: if there is neither a spec nor a run to resume, arguments exclude each other, or the device is
             unknown, or torch's default dtype is not float32, or its default device not the CPU.
-        SpecError: if the spec in the folder to resume is wrong.
+        SpecError: if the spec in the folder to resume is wrong, or the seed.
         TypeError: if spec or data are of another type, or a callback has none of those methods.
         RunError: if data, device or folder cannot be used; the message says what to do.
         NumericalError: if the loss or the curvature is not finite, again after a retry at half the learning rate.

@@ -17,6 +17,7 @@ from symdsl.catalog.searches import LARGEST_SEED
 from symdsl.data import Dataset, fingerprint
 from symdsl.data.checks import check_handed_over
 from symdsl.progress import Observers
+from symdsl.runner.device import check_device
 from symdsl.runner.engines import Children, InProcess
 from symdsl.runner.many import run_all
 from symdsl.runner.result import Recorded
@@ -82,6 +83,7 @@ def search_seeds(
         KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
     check_arguments(spec, data, objective)
+    check_device(device)
     if not callable(callbacks):
         raise TypeError(f"`callbacks` (={callbacks!r}) must be a function of the seed")
     if jobs < 1:

@@ -18,6 +18,7 @@ from symdsl.data.checks import check_handed_over
 from symdsl.diagnostics import Diagnostic, RunError, SpecError
 from symdsl.progress import Observers
 from symdsl.report import report_html, without_damaged
+from symdsl.runner.device import check_device
 from symdsl.runner.engines import ENGINES, Place, Resources, check_resources
 from symdsl.runner.many import run_all
 from symdsl.runner.searching import objective_of
@@ -69,8 +70,12 @@ def grid(
     Raises:
         SpecError: a spec is wrong with some settings; it carries all that is wrong with the first such choice.
         RunError: the data of a spec can only be handed over in Python.
-        ValueError: a spec is given twice, the seeds make no sense or are set as well, or there would be too many runs.
+        ValueError: a spec is given twice, a key has no list of values, the seeds make no sense or are set as well, an
+            objective is unknown, or there would be too many runs.
     """
+    for key, values in settings.items():
+        if isinstance(values, str) or not values:
+            raise ValueError(f"`settings[{key!r}]` (={values!r}) must be a list of one text or more")
     files = [Path(one).resolve() for one in specs]
     if twice := next((one for one, file in zip(specs, files, strict=True) if files.count(file) > 1), None):
         raise ValueError(f"`{twice}` is given twice")
@@ -156,7 +161,7 @@ def sweep(
         The folder, with all that is known of the runs.
 
     Raises:
-        ValueError: jobs, place or resources make no sense, or there is neither a grid nor a sweep to resume.
+        ValueError: jobs, device, place or resources make no sense, or there is neither a grid nor a sweep to resume.
         RunError: the folder or the engine cannot be used.
         KeyboardInterrupt: on Ctrl-C, after saving what `resume` needs.
     """
@@ -164,6 +169,7 @@ def sweep(
         raise ValueError(f"`jobs` (={jobs}) must be at least 1")
     if (wanted is None) == (resume is None):
         raise ValueError("`wanted` or `resume` must be given, and not both")
+    check_device(device)
     check_resources(on, resources or {})
     at_a_time = jobs or (1 if on == "local" else _MOST_AT_A_TIME)
     engine = ENGINES[on](resources or {}, device, at_a_time)

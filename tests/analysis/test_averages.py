@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,20 @@ NESTED = """average affine(rotation = 5, samples = 3) {
 
 def nodes(lines: str) -> tuple[Node, ...]:
     return items(lines).facts.network.nodes
+
+
+@pytest.mark.parametrize(
+    ("ranges", "message"),
+    [
+        ({"average.shear": 1.0}, "`ranges` names `average.shear`, but the network has no such range"),
+        ({"average.rotation": math.nan}, r"`ranges\['average.rotation'\]` \(=nan\) must be from 0 to 180"),
+        ({"average.rotation": -1.0}, r"`ranges\['average.rotation'\]` \(=-1.0\) must be from 0 to 180"),
+    ],
+)
+def test_ranges_of_a_pruned_spec_are_those_that_it_may_have(ranges: dict[str, float], message: str) -> None:
+    spec = items("average affine(rotation = 5) {\nlayer l1: CONV(3) -> 4\n}\nflatten")
+    with pytest.raises(ValueError, match=message):
+        spec.pruned({}, ranges)
 
 
 def test_an_average_is_two_nodes_around_its_body() -> None:

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import symdsl
 from analysis.specs import found
 from symdsl.cli import main
-from symdsl.data import Dataset, fingerprint, from_datasets, from_tensors, load
+from symdsl.data import Dataset, Examples, fingerprint, from_datasets, from_tensors, load
 from symdsl.diagnostics import RunError
 from symdsl.runner.evaluate import evaluate
 from symdsl.spec import Spec, parse
@@ -108,6 +108,7 @@ def test_what_is_no_data_is_refused(change: dict[str, Tensor], error: type[Excep
         ([(images(1, 3, 3), 0), (images(1, 4, 4), 1)], ValueError, "images of `train` must all have the same shape"),
         ([(object(), 0)], TypeError, "`train` must hold pairs"),
         ([images(1, 3, 3)], TypeError, "`train` must hold pairs"),
+        ([{"a": images(1, 3, 3)}, {"b": images(1, 3, 3)}], TypeError, "`train` must hold pairs"),
         ([([1.0], 0)], TypeError, "`train` must hold pairs"),
         ([(images(1, 3, 3), [1.0, 2.0])], TypeError, "targets of `train` must be numbers, or tensors"),
         ([(images(1, 3, 3), "cat")], TypeError, "targets of `train` must be numbers, or tensors"),
@@ -128,6 +129,27 @@ def test_what_is_no_data_is_refused(change: dict[str, Tensor], error: type[Excep
 def test_a_dataset_of_something_else_is_refused(items: list[Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         from_datasets(items, items)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("other", "message"),
+    [
+        ((images(1, 4, 4), 0), "the images of `train` must all have the same shape"),
+        ((images(1, 3, 3), torch.zeros(2)), "and so must the targets"),
+    ],
+)
+@pytest.mark.parametrize("alike", [1, 512])
+def test_examples_of_unlike_shapes_are_refused(other: Any, message: str, alike: int) -> None:
+    items = [(images(1, 3, 3), torch.zeros(1) if isinstance(other[1], Tensor) else 0)] * alike + [other]
+    with pytest.raises(ValueError, match=message):
+        from_datasets(items, items)  # type: ignore[arg-type]
+
+
+def test_reading_a_dataset_of_torch_leaves_the_global_generator_alone() -> None:
+    items = [(images(1, 3, 3), 0)]
+    before = torch.get_rng_state()
+    from_datasets(items, items)  # type: ignore[arg-type]
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_a_loader_is_no_dataset() -> None:
@@ -230,6 +252,30 @@ def test_a_search_says_what_spec_and_data_must_be(tmp_path: Path) -> None:
         symdsl.search("mine.sym", out=tmp_path / "run")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=r"`data` \(of type tuple\) must be made by `symdsl.data.from_tensors`"):
         symdsl.search(spec(), out=tmp_path / "run", data=(1, 2))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (images(3, 1, 4, 4).double(), torch.arange(3), r"`x_train` must be a tensor of torch.float32 with 4 axes"),
+        (images(3, 4, 4), torch.arange(3), r"`x_train` must be a tensor of torch.float32 with 4 axes"),
+        (images(3, 1, 4, 4).numpy(), torch.arange(3), r"`x_train` must be a tensor of torch.float32 with 4 axes"),
+        (images(3, 1, 4, 4), torch.arange(3).int(), r"`y_train` must be a tensor of torch.int64 with 1 axes"),
+        (images(3, 1, 4, 4), torch.arange(3)[:, None], r"`y_train` must be a tensor of torch.int64 with 1 axes"),
+    ],
+)
+def test_a_dataset_made_by_hand_has_the_types_of_one_that_symdsl_makes(
+    tmp_path: Path, x: Any, y: Tensor, message: str
+) -> None:
+    made = Dataset(Examples(x, y), Examples(x, y), "classification")
+    with pytest.raises(RunError, match=message):
+        symdsl.search(spec(), device="cpu", out=tmp_path / "run", data=made)
+    assert not (tmp_path / "run").exists()
+
+
+def test_only_a_dataset_can_be_handed_over() -> None:
+    with pytest.raises(TypeError, match=r"`data` \(of type tuple\) must be made by `symdsl.data.from_tensors`"):
+        load(spec(), given=(1, 2))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("offset", [0.0, 1.7e9])

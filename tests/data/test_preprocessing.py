@@ -72,7 +72,11 @@ def test_class_labels_are_not_standardized() -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", [{"standardize": {"mean": [1]}}, {"targets": {"mean": ["a"], "std": [1]}}, {"classes": 3}]
+    "damage",
+    [
+        *({"standardize": {"mean": [1]}}, {"targets": {"mean": ["a"], "std": [1]}}, {"classes": 3}),
+        *({"extent": [1.0]}, {"extent": 1.0}, {"extent": []}),
+    ],
 )
 def test_a_damaged_record_is_refused(damage: dict[str, object]) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):

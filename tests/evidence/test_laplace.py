@@ -265,6 +265,12 @@ def test_precisions_stay_within_their_bounds():
     assert set(mackay_step(exploded, every, 1.0).values()) == {SMALLEST_PRECISION}
 
 
+def test_only_tensors_with_a_precision_can_be_left_out():
+    found = laplace.fit(*classifier())
+    with pytest.raises(ValueError, match=r"`keys` names tensors without a precision: l1\.Conv\.w"):
+        found.log_evidence_without(["l1.Conv.w", "l1.CONV.w"], found.loss)
+
+
 def test_the_noise_of_a_regression_converges_to_the_noise_of_the_data():
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(400, 2, 1, 2, generator=generator, dtype=torch.float64)
@@ -374,6 +380,8 @@ def test_wrong_arguments_are_named():
     net, data = classifier()
     with pytest.raises(ValueError, match="`fisher`"):
         laplace.fit(net, data, fisher="mc")
+    with pytest.raises(ValueError, match=r'`fisher` \(="None"\) must be "exact"'):
+        laplace.fit(net, data, fisher=None)
     with pytest.raises(ValueError, match="`curvature`"):
         laplace.fit(net, data, curvature="diagonal")
     with pytest.raises(ValueError, match="does not have: l9"):

@@ -311,6 +311,11 @@ def test_nothing_is_written_over(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "net.pt2").read_text() == "mine"
 
 
+def test_a_form_has_a_name(run: Run, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r'`to` \(="zip"\) must be one of pt2, onnx, torch'):
+        export_run(run, "zip", tmp_path / "net.zip")
+
+
 def test_a_program_of_torch_export_must_have_the_suffix_that_torch_reads(run: Run, tmp_path: Path) -> None:
     with pytest.raises(RunError, match=r"net: must end in `\.pt2`"):
         export_run(run, "pt2", tmp_path / "net")

@@ -60,6 +60,10 @@ def test_what_is_no_graph_is_refused(document):
         {"nodes": [3]},
         {"graph": None},
         {"edges": None},
+        {"edges": [["x"]]},
+        {"edges": [[1, 2, 3]]},
+        {"edges": [["x", "nowhere"]]},
+        {"edges": [["x", "x"]]},
     ],
 )
 def test_damaged_documents_are_refused(harm):

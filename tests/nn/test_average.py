@@ -128,9 +128,11 @@ def test_ranges_stay_within_the_bounds_of_the_language() -> None:
     net = network(rotation=5.0, shear=0.1)
     net.set_ranges({"average-1.rotation": 500.0, "average-1.shear": -1.0})
     assert net.ranges() == {"average-1.rotation": 180.0, "average-1.shear": 0.0}
-    for key in ("average-1.scale_x", "l1.rotation", "nothing.rotation"):
+    for key in ("average-1.scale_x", "l1.rotation", "nothing.rotation", "rotation"):
         with pytest.raises(KeyError):
             net.set_ranges({key: 1.0})
+    with pytest.raises(ValueError, match=r"`rotation` \(=nan\) must be a number"):
+        net.set_ranges({"average-1.rotation": math.nan})
 
 
 def test_ranges_are_kept_with_the_weights_and_are_no_parameters() -> None:

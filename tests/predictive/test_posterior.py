@@ -200,7 +200,9 @@ def test_targets_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
         for label in (-1, 2):
             with pytest.raises(ValueError, match=rf"`targets` holds the label {label}, expected 0 to 1"):
                 score(torch.full((4,), label))
-        for wrong in (labels[:, None], labels[:1]):
+        with pytest.raises(ValueError, match=r"`targets` \(=torch.float64\) must hold labels"):
+            score(torch.tensor([0.5, 1.5, math.nan, 0.0]))
+        for wrong in (labels[:, None], labels[:1], labels[0]):
             with pytest.raises(ValueError, match="`targets`"):
                 score(wrong)
     for score in (found.brier, found.calibration_error):

@@ -329,6 +329,9 @@ def test_seeds_that_make_no_sense(quick, tmp_path, given, message):
         search_seeds(quick, 2, out=tmp_path, jobs=0)
     with pytest.raises(ValueError, match="`out` is for new searches"):
         search_seeds(quick, out=tmp_path / "all", resume=tmp_path)
+    with pytest.raises(ValueError, match=r"`device` \(=\"moon\"\) must be auto, cpu, cuda or cuda:n"):
+        search_seeds(quick, 2, out=tmp_path / "all", device="moon")
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(

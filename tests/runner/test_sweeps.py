@@ -140,6 +140,9 @@ def test_a_grid_is_refused_where_it_is_wrong_or_too_large(tiny):
     )
     with pytest.raises(RunError, match="the data of this spec are handed over in Python"):
         grid([tiny.parent / "handed.sym"], {})
+    for values in ("16", ()):
+        with pytest.raises(ValueError, match=r"`settings\['width'\]` \(=.*\) must be a list of one text or more"):
+            grid([tiny], {"width": values})
     with pytest.raises(ValueError, match=r"1,002 runs are more than 1,000"):
         grid([tiny], {"width": tuple(map(str, range(1, 502)))}, None, ("laplace", "map"))
 
@@ -244,6 +247,8 @@ def test_a_sweep_that_makes_no_sense(tiny, tmp_path):
         sweep(grid([tiny], {}), out=tmp_path / "all", resources={"cpu": "1"})
     with pytest.raises(ValueError, match=r"`on` \(=\"mars\"\) must be one of local, ray, slurm"):
         sweep(grid([tiny], {}), out=tmp_path / "all", on="mars")
+    with pytest.raises(ValueError, match=r"`device` \(=\"moon\"\) must be auto, cpu, cuda or cuda:n"):
+        sweep(grid([tiny], {}), out=tmp_path / "all", device="moon")
     assert not (tmp_path / "all").exists()
 
 
