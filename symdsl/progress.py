@@ -32,7 +32,7 @@ class Callback:
     """The methods that a search calls on its callbacks; here they do nothing.
 
     `search(..., callbacks=[...])` takes any object that has some of these methods; it need not derive from this class.
-    An exception in a callback ends the search, which can then be resumed.
+    An exception in a callback ends the search, which can then be resumed, unless it has finished.
     """
 
     def on_loading(self, what: str, done: int, total: int) -> None:

@@ -13,10 +13,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from symdsl.analysis.dataset import trail, written
+from symdsl.analysis.dataset import source_outline, written
 from symdsl.analysis.facts import Data, Step
 from symdsl.analysis.images import SUFFIXES, header_of, images_below, opened
-from symdsl.catalog.data import BadDataError, MisfitError, Outline
+from symdsl.catalog.data import BadDataError
 from symdsl.data.arrays import read_images, read_outcomes
 from symdsl.data.checks import check_outcomes
 from symdsl.data.images import pixels
@@ -99,19 +99,20 @@ class Preparation:
         """How many positions the images have that the transform at a place reads, where it keeps their number."""
         before = self.data.transforms[:place]
         sized = [index for index, step in enumerate(before) if step.name in _SIZING]
-        if sized:
-            doubled = sum(step.name == "quadrants" for step in before[sized[-1] :])
-            side = before[sized[-1]].whole("size") << doubled
-            return side * side
-        shape: Data | Outline = self.data
-        if self._is_sized_after(place):
-            try:
-                shape = trail(self.data)[place]
-            except (BadDataError, MisfitError) as error:
-                raise RunError(
-                    f"`shuffle` moves as many pixels as the data have, which cannot be read: {error}"
-                ) from error
-        return shape.height * shape.width
+        if not sized and not self._is_sized_after(place):
+            return self.data.height * self.data.width
+        since, (rows, columns) = (sized[-1], [before[sized[-1]].whole("size")] * 2) if sized else (0, self._sides())
+        return rows * columns << 2 * sum(step.name == "quadrants" for step in before[since:])
+
+    def _sides(self) -> tuple[int, int]:
+        """Rows and columns of the images before all transforms, which runs of earlier versions did not keep."""
+        if self.found.sides is not None:
+            return self.found.sides
+        try:
+            source = source_outline(self.data.source)
+        except BadDataError as error:
+            raise RunError(f"`shuffle` moves as many pixels as the data have, which cannot be read: {error}") from error
+        return source.height, source.width
 
     def _of_images(self) -> Iterator[tuple[int, Step, Streams, bool]]:
         """Every transform of images: its place, its streams, and whether a new input goes through it."""

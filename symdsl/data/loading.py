@@ -83,7 +83,8 @@ def stages(
         dataset = given
     check_task(dataset, origin, source.task)
     check_values(dataset, origin, source.classes)
-    found = evolve(preprocessing or UNPREPARED, classes=class_names(data))
+    rows, columns = dataset.train.x.shape[2:]
+    found = evolve(preprocessing or UNPREPARED, classes=class_names(data), sides=(rows, columns))
     dataset = evolve(dataset, room=room, preprocessing=found)
     yield data.source, dataset
     for step, streams in streamed(data.transforms, seed):

@@ -17,6 +17,13 @@ def _numbers(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(map(float, values))
 
 
+def _pair(read: Sequence[Any] | None) -> tuple[Any, Any] | None:
+    if read is None:
+        return None
+    first, second = read
+    return first, second
+
+
 @attrs.frozen
 class Statistics:
     """Mean and standard deviation of each channel, or of each target, over the training examples.
@@ -58,12 +65,14 @@ class Preprocessing:
         targets: statistics of the targets of a regression; `None` without such a step.
         classes: names of the outputs, in order; `None` where they have no names.
         extent: the least and the largest value of the training images after all transforms; `None` where it is unknown.
+        sides: rows and columns of the images before all transforms; `None` where they are unknown.
     """
 
     standardize: Statistics | None = None
     targets: Statistics | None = None
     classes: tuple[str, ...] | None = None
     extent: tuple[float, float] | None = None
+    sides: tuple[int, int] | None = None
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Preprocessing:
@@ -73,11 +82,9 @@ class Preprocessing:
             KeyError, TypeError or ValueError: it is something else.
         """
         images, targets = (record[key] and Statistics(**record[key]) for key in ("standardize", "targets"))
-        classes, extent = record["classes"], record.get("extent")
-        if extent is not None:
-            least, most = extent
-            extent = (least, most)
-        return cls(images, targets, None if classes is None else tuple(classes), extent)
+        classes = record["classes"]
+        extent, sides = (_pair(record.get(key)) for key in ("extent", "sides"))
+        return cls(images, targets, None if classes is None else tuple(classes), extent, sides)
 
     def names(self, outputs: int) -> tuple[str, ...]:
         """Return the names of so many outputs, or their numbers where they have none."""

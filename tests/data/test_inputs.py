@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 import torch
@@ -86,12 +87,13 @@ def test_a_recipe_has_the_order_of_pixels(steps: str, tmp_path: Path) -> None:
     side = {"shuffle |> crop(6)": 8, "resize(6) |> shuffle": 6}.get(steps, 12)
     order = dict(prepare.recipe())["shuffle"]["order"]
     assert sorted(order) == list(range(side**2))
+    earlier = attrs.evolve(prepare, found=attrs.evolve(prepare.found, sides=None))  # of a run of an earlier version
+    assert dict(earlier.recipe())["shuffle"]["order"] == order
     (tmp_path / "data.npz").unlink()
-    if not steps.startswith("shuffle"):
-        assert dict(prepare.recipe())["shuffle"]["order"] == order
-    else:
+    assert dict(prepare.recipe())["shuffle"]["order"] == order
+    if steps.startswith("shuffle"):
         with pytest.raises(RunError, match="`shuffle` moves as many pixels as the data have, which cannot be read"):
-            prepare.recipe()
+            earlier.recipe()
 
 
 @pytest.mark.parametrize("steps", ["shuffle |> crop(6)", "shuffle |> resize(6)"])
@@ -102,6 +104,11 @@ def test_images_of_another_size_are_not_shuffled_in_another_order(steps: str, tm
         expected = f"it is 1x{side}x{side}, so that `shuffle` finds {side**2} pixels where the data have 64"
         with pytest.raises(RunError, match=expected):
             prepare(pixels(5, 1, side, side))
+
+
+def test_pixels_of_quadrants_are_counted_before_a_change_of_size(tmp_path: Path) -> None:
+    prepare, _ = preparation("|> quadrants |> shuffle |> resize(6)", tmp_path)
+    assert sorted(dict(prepare.recipe())["shuffle"]["order"]) == list(range(256))
 
 
 def test_the_order_of_pixels_counts_those_of_all_quadrants(tmp_path: Path) -> None:
