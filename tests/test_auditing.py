@@ -194,6 +194,23 @@ def test_the_norm_of_the_jacobian_of_a_linear_map_is_that_of_its_matrix() -> Non
     assert symdsl.audit(linear, examples()).jacobian_norm == pytest.approx(expected)
 
 
+class Squares(nn.Module):
+    """Has the sum of the squared pixels for its only output."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x.square().sum((1, 2, 3))[:, None]
+
+
+def test_a_saliency_map_is_blurred_of_the_integrals_near_the_largest() -> None:
+    squares = torch.zeros(1, 1, 9, 9, dtype=torch.float64)
+    squares[0, 0, 1, 1], squares[0, 0, 1, 7], squares[0, 0, 7, 4] = 4.0, 0.91 * 4, 0.89 * 4
+    found = saliency(Squares(), squares.sqrt(), torch.zeros(1, dtype=torch.long), "p4")
+    squares[0, 0, 7, 4] = 0
+    line = torch.exp(-0.5 * torch.tensor([1.0, 0.0, 1.0], dtype=torch.float64))
+    blur = torch.outer(line, line)[None, None] / line.sum() ** 2
+    torch.testing.assert_close(found, nn.functional.conv2d(squares, blur, padding=1))
+
+
 def test_integrated_gradients_of_a_linear_map_are_weights_times_image() -> None:
     linear = nn.Sequential(nn.Flatten(), nn.Linear(64, 1, bias=False)).double()
     with torch.no_grad():

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import sys
 import threading
@@ -337,6 +338,14 @@ def test_folder_in_use_is_refused(run):
 def test_folder_is_in_use_before_anything_is_written(tmp_path):
     with RunFolder.create(tmp_path), pytest.raises(RunError, match="in use by a live run"):
         RunFolder.create(tmp_path)
+
+
+def test_a_run_is_resumable_once_nobody_is_at_it(run):
+    save(run, 1)
+    run.set_status("interrupted", LATER)
+    assert not RunFolder.view(run.path).resumable
+    run.close()
+    assert RunFolder.view(run.path).resumable
 
 
 def test_lock_dies_with_its_process(tmp_path):
@@ -798,7 +807,32 @@ def test_every_moment_of_a_save_leaves_a_checkpoint(run, monkeypatch, tmp_path):
     monkeypatch.setattr(os, "replace", replace)
     save(run, 3)
     assert [loaded_epoch(moment) for moment in moments] == [2, 2, 2, 2]
+    assert not any(RunFolder(moment, lock=None).lacks_newest_checkpoint() for moment in moments)
     assert loaded_epoch(run.path) == 3
+
+
+@pytest.mark.parametrize(
+    ("write", "expected"),
+    [
+        (lambda run: run.write_text("a.txt", "content"), ["file", "rename", "folder"]),
+        (lambda run: save(run, 2), ["file", "file", *["rename"] * 4, "folder"]),
+    ],
+    ids=["file", "checkpoint"],
+)
+def test_content_is_on_the_disk_before_its_name_and_the_name_before_the_end(run, monkeypatch, write, expected):
+    """A loss of power may undo a rename that its folder was not synchronised after."""
+    save(run, 1)
+    events = []
+    synchronise, rename = os.fsync, os.replace
+
+    def fsync(descriptor):
+        events.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        synchronise(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", lambda source, target: events.append("rename") or rename(source, target))
+    write(run)
+    assert events == expected
 
 
 def test_error_names_the_checkpoint_and_leaves_no_draft(run, monkeypatch):

@@ -88,6 +88,12 @@ def test_learned_ranges_are_those_that_the_text_begins_with() -> None:
     assert [node.fixed for node in again] == [False, True]
 
 
+def test_a_range_that_hardly_moved_is_written_as_it_is() -> None:
+    text = items(NESTED).pruned({}, {"average.rotation": 5.01})
+    first, _ = (node for node in parse(text).facts.network.nodes if isinstance(node, Average))
+    assert dict(first.ranges) == {"rotation": 5.01}
+
+
 def test_ranges_that_did_not_move_are_written_as_they_were_stated() -> None:
     stated = items(NESTED.replace("rotation = 5", "rotation = 157.25").replace("shear = 0.1", "shear = 0.1234567"))
     read = {"average.rotation": 157.25, "average-2.shear": 0.12345670163631439}

@@ -52,6 +52,13 @@ def test_a_block_that_reads_the_input_begins_there() -> None:
     assert bodies(nodes("residual { layer: CONV(3) -> 1 }\nflatten")) == {"residual": ("input", ["l1"])}
 
 
+@pytest.mark.parametrize(("before", "last"), [("wide", "4"), ("4", "wide")])
+def test_channels_that_are_not_known_are_not_compared(before: str, last: str) -> None:
+    body = f"layer: CONV(3) -> {before}\nresidual {{ layer: CONV(3) -> {last} }}"
+    text = f"input image(1, 8, 8)\n{body}\nflatten\nlayer h: FC -> classes"
+    assert codes(framed(text)) == ["E301"]
+
+
 def test_an_empty_residual_at_the_end_of_another_is_one_error() -> None:
     text = "input image(1, 8, 8)\nresidual { residual { } }\nflatten\nlayer h: FC -> classes"
     assert [one.message for one in found(framed(text))] == ["a `residual` has no layer"]

@@ -277,3 +277,9 @@ def test_a_wrong_type_is_named() -> None:
         transformed(dataset(noise(1, 1, 2, 2)), "pad", size="big")
     with pytest.raises(TypeError, match=r"`degrees` of `rotate` \(=True\) must be a number"):
         transformed(dataset(noise(1, 1, 2, 2)), "rotate", degrees=True, step=0)
+
+
+def test_every_pixel_counts_in_an_image_that_is_made_much_smaller():
+    image = torch.zeros(1, 1, 8, 8)
+    image[0, 0, 0, 0] = 1
+    assert float(resized(image, 2)[0, 0, 0, 0]) > 0.01

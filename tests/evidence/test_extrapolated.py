@@ -92,6 +92,14 @@ def test_about_half_of_a_sketch_is_effective_at_the_unsaturated_level(noise):
     assert sketch.unsaturated_level({"a": 0.5 * level}, noise) == pytest.approx(1, rel=1e-3)
 
 
+@pytest.mark.parametrize("times", [1.25, 2.0, 10.0])
+def test_the_unsaturated_level_knows_how_many_gradients_a_sketch_stands_for(times):
+    sketch = JointSketch({"a": products(LOOKED_AT, generator(3))}, {"a": NUMBER}, times * LOOKED_AT)
+    level = sketch.unsaturated_level({"a": 0.01})
+    assert level > 1
+    assert sketch.at({"a": 0.01 * level}).effective["a"] == pytest.approx(LOOKED_AT / 2, rel=5e-3)
+
+
 def test_a_sketch_of_one_gradient_has_an_unsaturated_level():
     for seed in range(5):
         sketch = JointSketch({"a": products(1, generator(seed))}, {"a": NUMBER}, 40.0)

@@ -9,6 +9,8 @@ from symdsl.graph import (
     parameters,
 )
 from symdsl.graph.build import layers
+from symdsl.groups import TWO_STEPS_FROM
+from symdsl.spec import parse
 
 
 def small():
@@ -59,3 +61,15 @@ def test_only_activations_grow_with_the_batch():
 def test_batch_must_be_positive():
     with pytest.raises(ValueError, match=r"`batch` \(=0\) must be at least 1"):
         memory(small(), batch=0)
+
+
+@pytest.mark.parametrize("more", [-1, 0])
+def test_a_separable_convolution_costs_two_steps_where_it_is_computed_in_two(more):
+    channels = TWO_STEPS_FROM + more
+    spec = parse(
+        "data synthetic(size = 4, classes = 2)\nnetwork n {\n  input image(1, 4, 4)\n  lift p4\n"
+        f"  layer l1: GCONV(3, separable) -> {channels}\n  project max\n  flatten\n  layer h: FC -> classes\n}}"
+    )
+    (found,) = spec.facts.network.layers[0].candidates
+    at_once = channels * 4 * 4 * 9
+    assert found.multiply_adds == 16 * (at_once if more else 4 * 4 * (9 + channels))

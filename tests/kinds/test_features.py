@@ -8,6 +8,7 @@ from oracles.comparison import assert_same, noise
 from symdsl import nn
 from symdsl.data import Examples
 from symdsl.evidence import fit
+from symdsl.kinds import KINDS, Site, label
 from symdsl.kinds.dense.module import FullyConnected
 from symdsl.kinds.dense.weight_use import fully_connected
 from symdsl.kinds.features.module import RandomFeatures
@@ -75,3 +76,13 @@ def test_the_evidence_is_that_of_the_layer_after_on_the_features():
         for one, given in ((net, x), (alone, features))
     )
     assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"), [("RFF(1.0)", "RFF"), ("RFF(1)", "RFF"), ("RFF(2.0)", "RFF(lengthscale = 2.0)")]
+)
+def test_the_default_lengthscale_is_left_out_of_the_label_however_it_is_written(written, name):
+    layer, *_ = symdsl.parse(FEATURES.replace("RFF(0.8)", written)).facts.network.layers
+    (found,) = layer.candidates
+    site = Site(layer.in_shape, layer.out_shape)
+    assert label(KINDS[found.kind], dict(found.arguments), site) == name

@@ -85,3 +85,8 @@ def test_the_strongest_phase_has_the_largest_norm():
     fine = noise(7, 2, 4, 6)
     norms = torch.stack([fine[:, :, f // 3 :: 2, f % 3 :: 3].square().sum((1, 2, 3)) for f in range(6)], 1)
     assert torch.equal(polyphase.strongest_phase(fine, (2, 3)), norms.argmax(1))
+
+
+def test_one_large_sample_outweighs_several_small_ones_of_a_larger_sum():
+    fine = torch.tensor([[[[3.0, 2.0, 0.0, 2.0]]]])
+    assert polyphase.strongest_phase(fine, (1, 2)).tolist() == [0]

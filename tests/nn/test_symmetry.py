@@ -119,3 +119,20 @@ def test_switching_off_freezes_and_clears_a_path_for_good():
     assert all(not p.requires_grad and float(p.abs().max()) == 0 for p in layer.paths["F-FC"].parameters())
     with pytest.raises(KeyError, match="GCONV"):
         layer.prune("GCONV")
+
+
+def test_a_path_that_is_left_out_for_a_moment_has_no_say_in_the_phase():
+    torch.manual_seed(0)
+    layer = nn.RelaxedLayer({"small": Conv(2, 3, 1, 2), "large": Conv(2, 3, 3, 2, scale=10.0)}, 3, stride=2).double()
+    x = noise(20, 2, 4, 4)
+    with torch.no_grad(), layer.without("large"):
+        found = layer(x)
+    layer.prune("large")
+    assert_same(found, layer(x).detach(), 0.0)
+
+
+def test_a_path_that_is_removed_is_no_longer_among_the_pruned():
+    layer = nn.RelaxedLayer({"CONV": Conv(2, 3, 3), "F-FC": FactoredFullyConnected((2, 4, 4), (3, 4, 4))}, 3)
+    layer.prune("F-FC")
+    layer.remove("F-FC")
+    assert layer.pruned == frozenset()

@@ -296,6 +296,7 @@ def test_the_temperature_is_the_lowest_that_a_score_of_left_out_examples_chooses
     best = [min(scores, key=scores.__getitem__) for scores in (brier, nll, error)]
     assert len(set(best)) > 1
     assert chosen.temperature == min(best) > 0
+    assert attrs.evolve(posterior, temperature=0.0).tempered(net, examples).temperature == chosen.temperature
 
 
 @pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
@@ -408,6 +409,11 @@ def test_a_sample_stands_for_all_examples(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("symdsl.predictive.posterior.MOST_EXAMPLES", 5)
     _, some = fit(net, alike, LIKELIHOODS["classification"], precisions).outputs(net, image)
     assert_same(some, every)
+
+
+def test_a_label_that_was_taken_for_impossible_costs_a_finite_number_of_nats() -> None:
+    certain = Predicted(probabilities=torch.tensor([[1.0, 0.0]], dtype=torch.float64))
+    assert certain.nll(torch.tensor([1])) == pytest.approx(-math.log(torch.finfo(torch.float64).tiny))
 
 
 def test_no_predictions_have_no_score() -> None:

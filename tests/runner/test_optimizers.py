@@ -71,6 +71,18 @@ def test_the_bases_become_the_eigenvectors_of_the_covariances_and_the_mean_turns
     torch.testing.assert_close(state["mean/w"], turned)
 
 
+def test_directions_without_a_gradient_keep_their_basis():
+    ours = weight((6, 5))
+    one, bases = Soap({"w": ours}), []
+    rows, columns = next(gradients((6,), 1)), next(gradients((5,), 1, seed=1))
+    for number, size in enumerate(torch.linspace(1, 2, optimizers.INTERVAL), 1):
+        ours.grad = size * torch.outer(rows, columns)
+        one.step(number, 0.01, torch.ones(1))
+        bases.append(one.tensors()["basis1/w"])
+    turned = (bases[-2].T @ bases[-1]).abs()
+    torch.testing.assert_close(turned, torch.eye(6, dtype=torch.float64), rtol=0, atol=1e-3)
+
+
 def test_dimensions_of_a_kernel_are_turned_as_one_and_large_ones_are_not():
     kernel, dense = weight((8, 4, 3, 3)), weight((5, optimizers.LARGEST_SIDE + 1, 1))
     found = {key: tensor.shape for key, tensor in Soap({"k": kernel, "d": dense}).tensors().items()}
@@ -128,3 +140,12 @@ def test_many_examples_are_trained_on_by_soap(small, monkeypatch):
     assert isinstance(trainer(small()).optimizer, Adam)
     monkeypatch.setattr(training, "FEW_EXAMPLES", 1)
     assert isinstance(trainer(small()).optimizer, Soap)
+
+
+def test_steps_are_numbered_from_one_over_all_epochs(small, monkeypatch):
+    """By their number SOAP corrects its running means, and tells when its bases turn."""
+    one, numbers = trainer(small(search__batch=16)), []
+    monkeypatch.setattr(one.optimizer, "step", lambda number, rate, scales: numbers.append(number))
+    for _ in range(2):
+        one.train_epoch()
+    assert numbers == [1, 2, 3, 4, 5, 6]

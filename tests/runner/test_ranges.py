@@ -165,6 +165,20 @@ def test_training_takes_ranges_on_either_side(fixed: bool, angles: set[int], sca
     assert_same(net(x), net(x), 1e-14)
 
 
+def test_training_takes_a_range_on_a_bound_on_the_side_that_is_left() -> None:
+    net, _, _ = small_network()
+    net.train()
+    net.set_ranges({"average-1.rotation": 0.0, "average-1.scale_x": 2.0})
+    average, generator, found = net.average("average-1"), torch.Generator().manual_seed(0), set()
+    for _ in range(20):
+        net.draw_from(generator, 0.1)
+        average._drawn = torch.eye(4, 2)
+        turned, scaled, *_ = average.matrices(6, 6)
+        angle, factor = math.degrees(math.atan2(turned[1, 0], turned[0, 0])), math.log(scaled[0, 0])
+        found.add((round(angle), round(factor, 9)))
+    assert found == {(0, 1.8), (18, 1.8), (0, 2.0), (18, 2.0)}
+
+
 def test_map_never_moves_a_range_but_a_search_does(tmp_path) -> None:  # type: ignore[no-untyped-def]
     start = {"rotation": 20.0, "translate_x": 0.0}
     baseline = runner.search(turned(), device="cpu", out=tmp_path / "map", objective="map")

@@ -19,6 +19,7 @@ from symdsl.progress import Callbacks, Observers, Silent
 from symdsl.runner import search_seeds, seeds
 from symdsl.runner.tasks import hand_on
 from symdsl.runs import RunFolder, SeedsFolder
+from symdsl.runs.summary import summary
 from symdsl.spec import parse
 
 
@@ -113,6 +114,29 @@ def test_the_summary_is_that_of_the_results(quick, tmp_path):
     unlearned = sum(not one["priors_learned"] for one in results)
     assert found.content.get("unlearned", 0) == unlearned > 0
     assert f"no prior was learned in {unlearned} of them" in (tmp_path / "seeds.txt").read_text()
+
+
+def of_one_layer(chosen, kept, shares):
+    """What the summary reads of a result whose only layer has three candidates."""
+    candidates = [
+        {"kind": kind, "parameters": 1, "relative": share}
+        for kind, share in zip(("FC", "F-FC", "CONV"), shares, strict=True)
+    ]
+    return {"layers": [{"name": "l1", "chosen": chosen, "kept": kept, "candidates": candidates}]}
+
+
+def test_a_candidate_stays_that_half_of_the_runs_kept_and_a_layer_that_half_of_them_removed():
+    kept = of_one_layer("CONV", ["F-FC", "CONV"], (0.0, 0.4, 0.6))
+    removed = of_one_layer(None, [], (0.0, 0.0, 0.0))
+    (layer,) = summary([kept, removed])["layers"]
+    assert (layer["chosen"], layer["kept"]) == ("CONV", ["F-FC", "CONV"])
+    (layer,) = summary([kept, removed, removed])["layers"]
+    assert (layer["chosen"], layer["kept"]) == (None, [])
+
+
+def test_of_candidates_chosen_equally_often_the_one_of_the_larger_share_is_named():
+    results = [of_one_layer("FC", ["FC"], (0.6, 0.0, 0.4)), of_one_layer("CONV", ["CONV"], (0.1, 0.0, 0.9))]
+    assert summary(results)["layers"][0]["chosen"] == "CONV"
 
 
 def test_the_ranges_of_averages_are_means_over_the_seeds(tmp_path):

@@ -81,6 +81,22 @@ def test_the_gain_without_a_path_has_the_loss_of_the_other_paths_alone(small):
     assert gain == pytest.approx(laplace.log_evidence_without(keys, loss) - laplace.log_evidence(), abs=1e-3)
 
 
+def test_the_gain_without_a_path_stands_for_all_examples_whichever_are_looked_at(small):
+    one = structure(small())
+    index = torch.arange(0, len(one.trainer.train), 4)
+    twice = torch.cat((index, index))
+    laplace = laplace_at(one.trainer, one.estimator, index)
+    gain = one._gain_without_path("l1", "CONV", laplace, index)
+    with torch.no_grad():
+        whole = [one.trainer.net(one.trainer.train.x[index])]
+        with one.trainer.net.layer("l1").without("CONV"):
+            whole.append(one.trainer.net(one.trainer.train.x[index]))
+    with_it, without = (4 * float(one.trainer.likelihood.loss(y.double(), one.trainer.train.y[index])) for y in whole)
+    expected = laplace.log_evidence_without(["l1.CONV.w"], laplace.loss + without - with_it) - laplace.log_evidence()
+    assert gain == pytest.approx(expected, abs=1e-3)
+    assert one._gain_without_path("l1", "CONV", laplace, twice) == pytest.approx(gain, abs=1e-3)
+
+
 def test_a_pruned_path_stays_pruned_when_a_state_is_taken_up(small):
     one = silenced(structure(small()), "l1.F-FC")
     for _ in range(_PATIENCE):
@@ -154,6 +170,15 @@ def test_a_block_leaves_that_the_evidence_is_higher_without_and_no_other():
     found = [one.evidence_step().pruned for _ in range(2 * _BLOCK_PATIENCE)]
     assert found == [[]] * (_BLOCK_PATIENCE - 1) + [["l3.F-FC", "l3.CONV"]] + [[]] * _BLOCK_PATIENCE
     assert notes[0].startswith("residual (layers l2, l3) is removed in epoch 1: the evidence is ")
+
+
+def test_a_block_that_was_wanted_in_between_stays():
+    one = structure(parse(BLOCKS))
+    first, second = (block.join for block in one.trainer.net.active_blocks())
+    in_vain = [1.0] * (_BLOCK_PATIENCE - 1)
+    for gain in (*in_vain, -1.0, *in_vain):
+        assert one._remove_block({first: gain, second: -1.0}) == []
+    assert one._remove_block({first: 1.0, second: -1.0}) == ["l3.F-FC", "l3.CONV"]
 
 
 def test_one_block_leaves_at_a_time_and_none_whose_priors_are_fixed():
@@ -290,6 +315,14 @@ def test_evidence_steps_come_between_training_steps_from_the_end_of_burn_in_on(s
     assert steps == list(range(first + 2, 2 * first + 1, 2))
     assert found["precisions"] == one.trainer.precisions
     assert seconds > 0
+
+
+def test_an_epoch_tells_of_every_path_that_its_evidence_steps_prune(small, monkeypatch):
+    one = structure(small(search__every=1, search__batch=16))
+    pruned, honest = iter((["l1.F-FC"], [], ["l2.F-FC"])), one.evidence_step
+    monkeypatch.setattr(one, "evidence_step", lambda: honest()._replace(pruned=next(pruned)))
+    _, found, _ = one.train_epoch()
+    assert found["pruned"] == ["l1.F-FC", "l2.F-FC"]
 
 
 def test_left_alone_evidence_steps_come_so_often_that_they_take_a_tenth_of_the_time(small):

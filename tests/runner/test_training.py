@@ -7,6 +7,7 @@ import torch
 
 from runner_specs import everything, regression, trainer
 from symdsl import data, lowering
+from symdsl.auditing import elements_of, invariance_penalty
 from symdsl.evidence import Categorical, Gaussian
 from symdsl.evidence.loss import likelihood_of
 from symdsl.runner.estimating import FINAL, laplace_at
@@ -30,6 +31,36 @@ def test_training_moves_along_the_gradient_of_the_map_objective(small):
     for parameter, gradient in zip(parameters, expected, strict=True):
         torch.testing.assert_close(parameter.grad, gradient / norm, rtol=1e-4, atol=1e-6)
     assert one.penalty() == pytest.approx(float(penalty.detach()), rel=0.05)
+
+
+def test_a_batch_stands_for_all_examples_in_the_likelihood_and_the_prior_counts_once():
+    one = trainer(*regression())
+    one.noise, one.precisions = 0.25, dict.fromkeys(one.precisions, 20.0)
+    batch = one.train[:50]
+    penalty = sum(10 * parameter.square().sum() for parameter in one.parameters.values())
+    squares = (one.net(batch.x) - batch.y).square().sum()
+    objective = squares / (2 * 0.25) / len(batch) + penalty / len(one.train)
+    expected = torch.autograd.grad(objective, list(one.parameters.values()))
+    norm = torch.stack([part.norm() for part in expected]).norm()
+    assert float(norm) > 1
+    one._train_step(batch, len(batch))
+    for parameter, gradient in zip(one.parameters.values(), expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient / norm, rtol=1e-4, atol=1e-6)
+
+
+def test_the_regulariser_is_added_to_the_loss_of_every_example(small):
+    one = trainer(small(search__invariance="logit(group = p4, weight = 30)"))
+    batch, parameters = one.train[:16], list(one.parameters.values())
+    outputs = one.net(batch.x)
+    apart = invariance_penalty(one.net, batch.x, outputs, elements_of("p4", 4, 4))
+    penalty = sum(0.5 * precision * one.parameters[key].square().sum() for key, precision in one.precisions.items())
+    losses = torch.nn.functional.cross_entropy(outputs, batch.y, reduction="sum") + 30 * apart
+    expected = torch.autograd.grad(losses / len(batch) + penalty / len(one.train), parameters)
+    norm = torch.stack([part.norm() for part in expected]).norm()
+    assert float(norm) > 1
+    one._train_step(batch, len(batch))
+    for parameter, gradient in zip(parameters, expected, strict=True):
+        torch.testing.assert_close(parameter.grad, gradient / norm, rtol=1e-4, atol=1e-6)
 
 
 def test_steps_are_relative_to_the_full_scale_and_shrink_with_the_weights(small):

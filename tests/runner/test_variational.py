@@ -14,13 +14,14 @@ from runner.test_search import Interrupting, timeless
 from runner_specs import regression
 from symdsl import data, lowering, runner
 from symdsl.analysis.facts import Objective
+from symdsl.evidence import WeightPosterior
 from symdsl.export import export_run
 from symdsl.render import compile_table, result_table, table_text
 from symdsl.report import report_html
 from symdsl.runner import searching
 from symdsl.runner.start import stated_start
 from symdsl.runner.training import Trainer
-from symdsl.runner.variational import Variational
+from symdsl.runner.variational import RATE, Variational
 from symdsl.runs import RunFolder
 from symdsl.spec import parse
 
@@ -143,6 +144,34 @@ def test_ranges_wait_until_the_posterior_has_left_the_prior():
     assert moved[-3:] == [False] * 3
 
 
+def test_ranges_move_by_the_mean_gradient_since_they_last_moved(monkeypatch):
+    one = learner(turned(search__every=3))
+    (average,) = dict(one.net.averages()).values()
+    gradients, moved = [], []
+    monkeypatch.setattr(one.ranges, "move", lambda slopes, progress: moved.append([*slopes.values()]))
+
+    def after_step():
+        gradients.append(average.ranges.grad.clone())
+        one._after_step()
+        assert average.ranges.grad is None
+
+    for _ in range(2):
+        one.trainer.train_epoch(after_step)
+    expected = [-torch.stack(gradients[begin : begin + 3]).mean(0) for begin in (0, 3, 6)]
+    assert moved == [pytest.approx(one.tolist()) for one in expected]
+
+
+def test_the_posterior_goes_a_shorter_way_as_the_learning_rate_falls(monkeypatch):
+    shares, honest = [], WeightPosterior.step
+    monkeypatch.setattr(WeightPosterior, "step", lambda self, *given: shares.append(given[-1]) or honest(self, *given))
+    one = learner(turned())
+    for _ in range(4):
+        one.trainer.train_epoch(one._after_step)
+    assert shares[0] == pytest.approx(RATE, rel=0.01)
+    assert shares == sorted(shares, reverse=True)
+    assert shares[-1] == pytest.approx(0)
+
+
 def test_priors_and_ranges_that_are_fixed_stay():
     text = TURNED.replace("samples = 3", "samples = 3, fixed") + "prior { out.FC ~ normal(precision = 3, fixed) }"
     one = learner(turned(text))
@@ -158,6 +187,14 @@ def test_layers_before_the_last_are_trained_under_their_priors():
     one.train_epoch()
     assert not torch.equal(one.net.tensors()["h1.FC.w"], before)
     assert one.trainer.precisions["h1.FC.w"] == 1
+
+
+def test_the_loss_of_an_epoch_counts_the_prior_of_the_last_layer_in_the_bound_alone():
+    one = learner(turned(LEARNED))
+    metrics, found, _ = one.train_epoch()
+    precisions, tensors = one.trainer.precisions, one.trainer.parameters
+    penalties = [0.5 * precisions[key] * tensors[key].detach().square().sum() for key in ("h1.FC.w", "h1.bias")]
+    assert metrics.loss == pytest.approx(found["neg_log_evidence_per_example"] + float(sum(penalties)) / 200)
 
 
 # ---------------------------------------------------------------- runs
