@@ -192,11 +192,11 @@ def curvature() -> Iterator[Row]:
     """An estimate, and its determinant at one prior, against training on the same examples."""
     for name, settings in NETWORKS.items():
         net = compile(spec.load(shipped("specs/quadrant_digit.sym"), settings))
-        for kind, fisher in (("kfac-expand", MonteCarlo(1)), ("joint", Rademacher(1))):
+        for kind, fisher in (("kfac-reduce", MonteCarlo(1)), ("joint", Rademacher(1))):
             yield estimated(f"{kind}, the pyramid of {name}", net, image(1, 16, PASSED).detach(), kind, fisher)
     lifted = compile(spec.load(shipped("specs/rotated_mnist.sym")))
     yield estimated(
-        "kfac-expand, rotated_mnist.sym", lifted, image(1, 32, PASSED // 2).detach(), "kfac-expand", MonteCarlo(1)
+        "kfac-reduce, rotated_mnist.sym", lifted, image(1, 32, PASSED // 2).detach(), "kfac-reduce", MonteCarlo(1)
     )
 
 

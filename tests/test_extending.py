@@ -265,6 +265,12 @@ def of_half_the_moment(path: NetworkPath) -> dict[str, WeightUse]:
     return {"w": attrs.evolve(FILTERS, input_moment=lambda path, x: moment(path, x) / 2)}
 
 
+def of_half_the_sum(path: NetworkPath) -> dict[str, WeightUse]:
+    total = FILTERS.input_sum
+    assert total is not None
+    return {"w": attrs.evolve(FILTERS, input_sum=lambda path, x: total(path, x) / 2)}
+
+
 def failing_use(path: NetworkPath) -> dict[str, WeightUse]:
     return {"w": attrs.evolve(FILTERS, inputs=failing)}
 
@@ -279,6 +285,7 @@ def failing_use(path: NetworkPath) -> dict[str, WeightUse]:
         (without_blocks, r"ValueError: `w` has inputs \[2, 64, 9\], gradients \[2, 1, 64, 2\]"),
         (of_another_position, "ValueError: the gradients in `w` that follow from its use are not those of autograd"),
         (of_half_the_moment, "ValueError: the `input_moment` of `w` is not that of its inputs"),
+        (of_half_the_sum, "ValueError: the `input_sum` of `w` is not that of its inputs"),
         (failing_use, "ZeroDivisionError: boom"),
     ],
 )

@@ -34,7 +34,7 @@ _SCHEDULE = Parameter(
 _CLIP = Parameter("clip", Real(0, 1e9), 1.0, "bound on the norm of the gradient; 0 for none")
 _DAMPING = Parameter("damping", Real(0, 1, below=True), 0.8, "share of the old log precision that a step keeps")
 _SHARING = Parameter(
-    "sharing", Choice(("expand", "reduce")), "expand", "`reduce` sums the uses of a shared weight first"
+    "sharing", Choice(("expand", "reduce")), "reduce", "`expand` takes every use of a shared weight for itself"
 )
 _SAMPLES = Parameter("samples", Whole(1, 10**6), 1, "labels drawn for each example")
 

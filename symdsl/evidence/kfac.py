@@ -193,7 +193,8 @@ class KfacAccumulator:
         """
         for key, use in uses.items():
             for g in use.gradients(gradients[key]):
-                _add(self._output, key, self._moment(g.flatten(0, 1).unsqueeze(1)).scaled(1 / g.shape[1:3].numel()))
+                used = g.sum(2, keepdim=True) if self._reduce and g.shape[2] > 1 else g
+                _add(self._output, key, _moment(used.flatten(0, 1).unsqueeze(1)).scaled(1 / g.shape[1:3].numel()))
 
     def gather(self) -> None:
         """Sum the factors of all ranks."""
@@ -209,17 +210,16 @@ class KfacAccumulator:
         return KroneckerFactors(blocks)
 
     def _input_factor(self, use: BatchUse) -> Factor:
-        moment = None if self._reduce else use.input_moment()
-        if moment is not None:
-            return Factor(moment)
-        return reduce(
-            Factor.__add__, (self._moment(a).scaled(1 / a.shape[2] if self._reduce else 1) for a in use.inputs())
-        )
+        if self._reduce:
+            sums = (_moment(one.unsqueeze(2)) for one in use.input_sums())
+            return reduce(Factor.__add__, sums).scaled(1 / use.uses)
+        moment = use.input_moment()
+        return reduce(Factor.__add__, map(_moment, use.inputs())) if moment is None else Factor(moment)
 
-    def _moment(self, vectors: Tensor) -> Factor:
-        """Return the sum of outer products of uses `[n, block, R, side]`; to reduce, uses are summed over R first."""
-        used = vectors.sum(2, keepdim=True) if self._reduce else vectors
-        return Factor.of(used.transpose(0, 1).flatten(1, 2))
+
+def _moment(vectors: Tensor) -> Factor:
+    """Return the sums over n and R of the outer products of vectors `[n, block, R, side]`."""
+    return Factor.of(vectors.detach().transpose(0, 1).flatten(1, 2))
 
 
 def _add(totals: dict[str, Factor], key: str, term: Factor) -> None:

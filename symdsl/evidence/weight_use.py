@@ -16,7 +16,7 @@ gradients in what it writes, into the format.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import attrs
@@ -43,6 +43,7 @@ class WeightUse:
         inputs: `(path, read) -> [n, block, R, in]`, of what the path recorded as read.
         gradients: `(path, read, gradients) -> [n, block, R, out]`, of the gradients in what it recorded as written.
         input_moment: `(path, read) -> [block, in, in]`: `sum_{n, r} a a^T`, where that is cheaper than from `inputs`.
+        input_sum: `(path, read) -> [n, block, in]`: `sum_r a`, where that is cheaper than from `inputs`.
         summed: whether an example has a single use: the gradients of its copies in an `average` are added up, and the
             input of one stands for all.
     """
@@ -50,6 +51,7 @@ class WeightUse:
     inputs: Callable[[Any, Tensor], Tensor]
     gradients: Callable[[Any, Tensor, Tensor], Tensor]
     input_moment: Callable[[Any, Tensor], Tensor] | None = None
+    input_sum: Callable[[Any, Tensor], Tensor] | None = None
     summed: bool = False
 
     @classmethod
@@ -66,7 +68,7 @@ class WeightUse:
         )
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False)
 class BatchUse:
     """The use of a parameter tensor by a batch of examples, read out for some examples at a time.
 
@@ -120,10 +122,27 @@ class BatchUse:
         moment = self.weight.input_moment
         return None if moment is None else moment(self.use.owner, self.use.inputs)
 
+    def input_sums(self) -> Iterator[Tensor]:
+        """Yield `sum_r a`, `[n, block, in]`, of some examples at a time."""
+        if self.weight.input_sum is None:
+            return (a.sum(2) if a.shape[2] > 1 else a.squeeze(2) for a in self.inputs())
+        found = self.weight.input_sum(self.use.owner, self.use.inputs)
+        return iter([found.unflatten(0, (-1, self.use.copies)).sum(1)])
+
+    @cached_property
+    def uses(self) -> int:
+        """R, how often an example uses the tensor."""
+        return self._first.shape[2]
+
     @property
     def _numbers(self) -> int:
         """How many numbers an example's inputs are."""
-        return self._inputs(self.use.inputs[: self.use.copies]).numel()
+        return self._first.numel()
+
+    @cached_property
+    def _first(self) -> Tensor:
+        """The inputs of the first example."""
+        return self._inputs(self.use.inputs[: self.use.copies])
 
     def _in_parts(self, numbers: int, *maps: Tensor) -> Iterator[tuple[Tensor, ...]]:
         return in_parts(numbers, *maps, rows=self.use.copies)
@@ -266,6 +285,8 @@ def _check_learned(path: Path, learned: Mapping[str, Tensor], x: Tensor) -> None
             moment, a = use.input_moment(), torch.cat([a for _, a in pairs])
             if moment is not None and not _alike(moment, torch.einsum("nbri,nbrj->bij", a, a)):
                 raise ValueError(f"the `input_moment` of `{tensor}` is not that of its inputs")
+            if not _alike(torch.cat([*use.input_sums()]), a.sum(2)):
+                raise ValueError(f"the `input_sum` of `{tensor}` is not that of its inputs")
 
 
 def _alike(found: Tensor, expected: Tensor, round_off: float = 0.0) -> bool:

@@ -20,7 +20,10 @@ EVIDENCE_SHARE = 0.1
 """Time of evidence steps relative to that of training steps, unless a spec says how often they come."""
 
 RELATIVE_COST = {"joint": 6.5, "kfac": 2.0}
-"""Time of estimating the curvature relative to that of training on as many examples (`benchmarks/evidence.py`)."""
+"""Time of estimating the curvature relative to that of training on as many examples (`benchmarks/evidence.py`).
+
+Kronecker factors of convolutions alone take half of that.
+"""
 
 EIGENVALUE_COST = 5.0
 """Time of the eigenvalues of a matrix of side n relative to n^3 multiply-adds of a training step."""

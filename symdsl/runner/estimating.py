@@ -40,7 +40,7 @@ class Estimator:
             examples: training examples.
             has_noise: whether a noise variance is learned.
         """
-        curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-expand")
+        curvature = objective.curvature or ("joint" if examples <= FEW_EXAMPLES else "kfac-reduce")
         if curvature == "joint":
             return TARGETS if has_noise else FINAL
         return cls(curvature, fisher_of(objective.fisher.kind, objective.fisher.samples))

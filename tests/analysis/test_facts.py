@@ -311,7 +311,7 @@ def test_every_key_of_a_search() -> None:
         }}"""
     ).facts.search
     assert search == Search(
-        objective=Objective("kfac-expand", Fisher("exact")),
+        objective=Objective("kfac-reduce", Fisher("exact")),
         epochs=7,
         burnin=1,
         every=2,
@@ -333,7 +333,7 @@ def test_how_many_columns_are_sampled(written: str, fisher: Fisher) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "curvature"), [("kfac", "kfac-expand"), ("kfac(reduce)", "kfac-reduce"), ("joint", "joint")]
+    ("written", "curvature"), [("kfac", "kfac-reduce"), ("kfac(expand)", "kfac-expand"), ("joint", "joint")]
 )
 def test_how_the_curvature_is_approximated(written: str, curvature: str) -> None:
     text = f"data digits\n{NETWORK}\nsearch {{ objective = laplace({written}) }}"

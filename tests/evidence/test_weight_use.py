@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from oracles.comparison import assert_same
+from oracles.comparison import assert_same, noise
 from oracles.dense import dense_factors, dense_ggn, rows
 from oracles.naive import Naive
 from oracles.records import Chain, candidate, sparse
@@ -12,7 +12,7 @@ from symdsl.evidence import CURVATURES, Categorical, Exact, Gaussian, MonteCarlo
 from symdsl.evidence import joint as joint_module
 from symdsl.evidence.weight_use import BatchUse, weight_use_of
 from symdsl.kinds.convolution import weight_use as convolution
-from symdsl.kinds.convolution.weight_use import patches
+from symdsl.kinds.convolution.weight_use import patch_sums, patches
 from symdsl.kinds.group import weight_use as group
 
 FC, FFC, CONV = candidate("FC"), candidate("F-FC"), candidate("CONV")
@@ -486,6 +486,27 @@ def test_moments_of_inputs_found_by_a_shorter_way_are_those_of_the_format(name):
         if weight.input_moment is not None:
             a = weight.inputs(use.owner, use.inputs)
             assert_same(weight.input_moment(use.owner, use.inputs), torch.einsum("nbri,nbrj->bij", a, a))
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_sums_of_inputs_found_by_a_shorter_way_are_those_of_the_format(name):
+    nodes, net = network(name)
+    x, recorded = images(nodes, 3), {}
+    net(x, recorded)
+    for use in recorded.values():
+        weight = weight_use_of(use.owner, use.tensor)
+        if weight.input_sum is not None:
+            assert_same(weight.input_sum(use.owner, use.inputs), weight.inputs(use.owner, use.inputs).sum(2))
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "stride"), [(8, 8, 1), (8, 8, 2), (6, 4, 2), (8, 8, (1, 2)), (9, 6, 3), (1, 8, (1, 2))]
+)
+@pytest.mark.parametrize("kernel", [1, 3, 5, (1, 3)])
+def test_sums_of_patches_are_found_from_the_phases_of_the_map(rows, columns, stride, kernel):
+    kernel = (1, kernel) if rows == 1 and isinstance(kernel, int) else kernel
+    x = noise(2, 3, rows, columns)
+    assert_same(patch_sums(x, kernel, stride), patches(x, kernel, stride).sum(3))
 
 
 def test_gradients_in_large_tensors_are_sketched_without_being_formed(monkeypatch):

@@ -347,8 +347,8 @@ def test_an_evidence_step_looks_at_so_many_examples_and_counts_all(small):
     ("asked", "examples", "curvature"),
     [
         (None, FEW_EXAMPLES, "joint"),
-        (None, FEW_EXAMPLES + 1, "kfac-expand"),
-        ("kfac-reduce", 10, "kfac-reduce"),
+        (None, FEW_EXAMPLES + 1, "kfac-reduce"),
+        ("kfac-expand", 10, "kfac-expand"),
         ("joint", 10**6, "joint"),
     ],
 )

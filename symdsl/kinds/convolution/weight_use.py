@@ -19,6 +19,7 @@ FILTERS = WeightUse(
     inputs=lambda path, x: by_position(patches(x, path.kernel, path.stride)),
     gradients=lambda path, x, y: y.flatten(2).mT.unsqueeze(1),
     input_moment=lambda path, x: patch_moment(x, path.kernel, path.stride),
+    input_sum=lambda path, x: patch_sums(x, path.kernel, path.stride).flatten(1).unsqueeze(1),
 )
 """How whole filters are used, `[C, point]` for each output plane."""
 
@@ -33,6 +34,18 @@ def patches(inputs: Tensor, kernel: Sides, stride: Sides) -> Tensor:
     columns = functional.unfold(circular_pad(inputs, kernel), pair(kernel), stride=pair(stride))
     by_plane: Tensor = columns.unflatten(1, (inputs.shape[1], -1))
     return by_plane
+
+
+def patch_sums(inputs: Tensor, kernel: Sides, stride: Sides) -> Tensor:
+    """Return the sums of `patches` over positions, `[n, plane, S^2]`; they depend on the phase of a tap alone."""
+    down, right = pair(stride)
+    phases = inputs.unflatten(3, (-1, right)).unflatten(2, (-1, down)).sum((2, 4))
+    rows, columns = (
+        torch.arange(-(side // 2), side // 2 + 1, device=inputs.device) % step
+        for side, step in zip(pair(kernel), (down, right), strict=True)
+    )
+    sums: Tensor = phases[:, :, rows[:, None], columns]
+    return sums.flatten(2)
 
 
 def by_position(patches: Tensor) -> Tensor:

@@ -16,6 +16,7 @@ one number each. With z[c, h, g, t] = sum_s x[c, h, t + s] w2[c, g^-1 s], which 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import add
 from typing import Any
@@ -24,7 +25,7 @@ import torch
 from torch import Tensor
 
 from symdsl.evidence.weight_use import WeightUse, in_parts
-from symdsl.kinds.convolution.weight_use import patch_moment, patches
+from symdsl.kinds.convolution.weight_use import patch_moment, patch_sums, patches
 from symdsl.kinds.group.module import (
     DepthwiseGroupConv,
     GroupConv,
@@ -51,15 +52,20 @@ def _patches(path: GroupPath, x: Tensor) -> Tensor:
     return _by_element(path, patches(x, path.kernel, path.stride))
 
 
+def _patch_sums(path: GroupPath, x: Tensor) -> Tensor:
+    """The sums of all patches of every plane, `[n, C, |G|, S^2, 1]`."""
+    return _by_element(path, patch_sums(x, path.kernel, path.stride)).unsqueeze(4)
+
+
 def _backs(moves: Tensor) -> Tensor:
     """The permutations that undo the moves of every element, `[|G|, point]`."""
     return moves.argsort(1)
 
 
-def _own(path: GroupPath, x: Tensor) -> Tensor:
+def _own(path: GroupPath, patches: Tensor) -> Tensor:
     """The patches of the planes of every element, brought back by it: `[n, C, |G|, S^2, T]`."""
-    elements = torch.arange(path.order, device=x.device)[:, None]
-    return _patches(path, x)[:, :, elements, _backs(path.taps)]
+    elements = torch.arange(path.order, device=patches.device)[:, None]
+    return patches[:, :, elements, _backs(path.taps)]
 
 
 def _mixed(read: Tensor) -> Tensor:
@@ -82,8 +88,18 @@ def _in_slots(path: GroupPath, read: Tensor, y: Tensor) -> Tensor:
     return _by_element(path, y).flatten(2).unsqueeze(3)
 
 
-def _full_inputs(path: GroupConv, x: Tensor) -> Tensor:
-    return _mixed(_patches(path, x).flatten(2, 3)[:, :, _backs(path.move)])
+def _of_patches(
+    arranged: Callable[[Any, Tensor], Tensor],
+    gradients: Callable[[Any, Tensor, Tensor], Tensor],
+    moment: Callable[[Any, Tensor], Tensor],
+) -> WeightUse:
+    """Return the use of filters whose inputs are patches, arranged alike at every position, or summed over them."""
+    return WeightUse(
+        lambda path, x: arranged(path, _patches(path, x)),
+        gradients,
+        moment,
+        lambda path, x: arranged(path, _patch_sums(path, x)).sum(2),
+    )
 
 
 def _mixing_inputs(path: SeparableGroupConv, x: Tensor) -> Tensor:
@@ -135,18 +151,20 @@ def _slot_moment(path: GroupPath, x: Tensor) -> Tensor:
     return reduce(add, (moments[:, g, back][..., back] for g, back in enumerate(_backs(path.taps))))
 
 
-FILTERS = WeightUse(_full_inputs, _in_channels, filter_moment)
+FILTERS = _of_patches(
+    lambda path, patches: _mixed(patches.flatten(2, 3)[:, :, _backs(path.move)]), _in_channels, filter_moment
+)
 """How full filters are used, `[C, |G| S^2]` for each output channel."""
 
 _FACTORS: dict[type[Path], dict[str, WeightUse]] = {
     GroupConv: {"w": FILTERS},
-    PointwiseGroupConv: {"w": WeightUse(lambda path, x: _mixed(_own(path, x)), _in_channels, _pointwise_moment)},
+    PointwiseGroupConv: {
+        "w": _of_patches(lambda path, patches: _mixed(_own(path, patches)), _in_channels, _pointwise_moment)
+    },
     SeparableGroupConv: {
         "w1": WeightUse(_mixing_inputs, _in_channels),
-        "w2": WeightUse(
-            lambda path, x: _apart(_patches(path, x)[:, :, :, _backs(path.taps)]),
-            _shared_filter_gradients,
-            _slot_moment,
+        "w2": _of_patches(
+            lambda path, patches: _apart(patches[:, :, :, _backs(path.taps)]), _shared_filter_gradients, _slot_moment
         ),
     },
     DepthwiseGroupConv: {
@@ -154,6 +172,6 @@ _FACTORS: dict[type[Path], dict[str, WeightUse]] = {
         "w1": WeightUse(
             lambda path, x: _apart(_by_element(path, x.flatten(2))[:, :, _backs(path.elements)]), _in_slots
         ),
-        "w2": WeightUse(lambda path, u: _apart(_own(path, u)), _in_slots, _slot_moment),
+        "w2": _of_patches(lambda path, patches: _apart(_own(path, patches)), _in_slots, _slot_moment),
     },
 }

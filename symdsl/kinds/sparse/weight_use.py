@@ -78,6 +78,12 @@ def _values_inputs(path: SparseConv, x: Tensor) -> Tensor:
     return (by_channel @ path.phi().T).flatten(3)
 
 
+def _values_sum(path: SparseConv, x: Tensor) -> Tensor:
+    assert FILTERS.input_sum is not None, "patches have sums"
+    sums: Tensor = FILTERS.input_sum(path, x).unflatten(2, (path.u.shape[1], -1)) @ path.phi().T
+    return sums.flatten(2)
+
+
 def _values_moment(path: SparseConv, x: Tensor) -> Tensor:
     """(I (x) Phi) A (I (x) Phi)^T: `[1, C S, C S] -> [1, C P, C P]` (Layer-wise Equivariances, appendix C.2)."""
     phi = path.phi()
@@ -99,7 +105,7 @@ def _filters(slopes: Callable[[Any], Tensor]) -> WeightUse:
 
 
 _CONV = {
-    "u": WeightUse(_values_inputs, FILTERS.gradients, _values_moment),
+    "u": WeightUse(_values_inputs, FILTERS.gradients, _values_moment, _values_sum),
     "omega": _filters(lambda path: path.basis.slopes_in_omega(path.omega, path.anchors)),
     "anchors": _filters(lambda path: path.basis.slopes_in_anchors(path.omega, path.anchors)),
 }
