@@ -67,7 +67,6 @@ class Adam:
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Take up what `tensors` gave."""
         for key, parameter in self._parameters.items():
-            self._adam.state.pop(parameter, None)
             names = ("step", "exp_avg", "exp_avg_sq")
             if f"{names[0]}/{key}" in tensors:
                 self._adam.state[parameter] = {

@@ -241,7 +241,6 @@ class Trainer:
     def prune(self, layer: str, path: str) -> None:
         """Leave a path, or with it a residual block, out of network, optimiser and priors from now on."""
         for key in self.net.prune(layer, path):
-            self.parameters[key].grad = None
             self.precisions.pop(key, None)
 
     def tensors(self) -> dict[str, Tensor]:

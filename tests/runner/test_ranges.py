@@ -132,6 +132,17 @@ def test_ranges_climb_a_hill_and_stay_on_it() -> None:
     assert net.ranges()["average-1.scale_x"] == pytest.approx(0.1, abs=0.06)
 
 
+@pytest.mark.parametrize("progress", [0.0, 0.2, 0.6])
+def test_ranges_go_a_shorter_way_the_nearer_they_are_to_settling(progress: float) -> None:
+    net = small_network()[0]
+    one = ranges.Ranges(net)
+    before = net.ranges()
+    one.move(dict.fromkeys(one.keys, 1.0), progress)
+    for key in one.keys:
+        way = ranges.RATE * (1 - progress / ranges.SETTLED) * ranges.most(key)
+        assert net.ranges()[key] - before[key] == pytest.approx(way, rel=1e-5)
+
+
 def test_ranges_that_are_fixed_or_settled_stay() -> None:
     held = structure(turned(TURNED.replace("samples = 5", "samples = 5, fixed")))
     assert held.ranges.keys == ()
