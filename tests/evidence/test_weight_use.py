@@ -477,26 +477,17 @@ def test_moments_of_inputs_unfold_some_examples_at_a_time(name, parts, monkeypat
 
 
 @pytest.mark.parametrize("name", NETWORKS)
-def test_moments_of_inputs_found_by_a_shorter_way_are_those_of_the_format(name):
+def test_moments_and_sums_of_inputs_found_by_a_shorter_way_are_those_of_the_format(name):
     nodes, net = network(name)
     x, recorded = images(nodes, 3), {}
     net(x, recorded)
     for use in recorded.values():
         weight = weight_use_of(use.owner, use.tensor)
+        a = weight.inputs(use.owner, use.inputs)
         if weight.input_moment is not None:
-            a = weight.inputs(use.owner, use.inputs)
             assert_same(weight.input_moment(use.owner, use.inputs), torch.einsum("nbri,nbrj->bij", a, a))
-
-
-@pytest.mark.parametrize("name", NETWORKS)
-def test_sums_of_inputs_found_by_a_shorter_way_are_those_of_the_format(name):
-    nodes, net = network(name)
-    x, recorded = images(nodes, 3), {}
-    net(x, recorded)
-    for use in recorded.values():
-        weight = weight_use_of(use.owner, use.tensor)
         if weight.input_sum is not None:
-            assert_same(weight.input_sum(use.owner, use.inputs), weight.inputs(use.owner, use.inputs).sum(2))
+            assert_same(weight.input_sum(use.owner, use.inputs), a.sum(2))
 
 
 @pytest.mark.parametrize(
