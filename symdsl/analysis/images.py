@@ -78,7 +78,8 @@ def outline_of_images(path: str, colour: str) -> Outline:
         BadDataError: a folder is missing or empty, or one of the first `MOST_HEADERS` images, taken from the classes
             in turn, cannot be used.
     """
-    folder = list_images(located(path))
+    root = located(path)
+    folder = list_images(root)
     in_turn = chain.from_iterable(zip_longest(*folder.train.values(), *folder.test.values()))
     paths = islice((path for path in in_turn if path is not None), MOST_HEADERS)
     headers = [read_header(path, colour) for path in paths]
@@ -95,7 +96,7 @@ def outline_of_images(path: str, colour: str) -> Outline:
         test=sum(map(len, folder.test.values())),
         names=tuple(folder.train),
         uneven=uneven,
-        doubts=_doubts_of_files(located(path), folder),
+        doubts=_doubts_of_files(root, folder),
     )
 
 
@@ -106,8 +107,8 @@ def _doubts_of_files(path: Path, folder: ImageFolder) -> tuple[Doubt, ...]:
     left_out = [one for one in below if one not in read]
     if not left_out:
         return ()
-    several = f"{len(left_out):,} images are" if len(left_out) > 1 else "an image is"
-    message = f"{several} left out: `{left_out[0]}`{', ...' if len(left_out) > 1 else ''}"
+    first, *others = left_out
+    message = f"{len(left_out):,} images are left out: `{first}`, ..." if others else f"an image is left out: `{first}`"
     return (Doubt("W115", message, f"save images as PNG or JPEG; {_LAYOUT}"),)
 
 

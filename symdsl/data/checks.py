@@ -12,6 +12,16 @@ from symdsl.data.records import Dataset, Examples
 from symdsl.diagnostics import RunError
 
 
+def check_dataset(given: Dataset | None) -> None:
+    """Raise an error if what was handed over in Python is no dataset.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if given is not None and not isinstance(given, Dataset):
+        raise TypeError(f"`data` (of type {type(given).__name__}) must be made by `symdsl.data.from_tensors`")
+
+
 def check_handed_over(data: Data, given: Dataset | None) -> None:
     """Raise an error unless data were handed over in Python exactly if the spec says so.
 
@@ -20,8 +30,7 @@ def check_handed_over(data: Data, given: Dataset | None) -> None:
         ValueError: they were, but the spec names another source.
         RunError: they were not, but the spec has `data given(...)`.
     """
-    if given is not None and not isinstance(given, Dataset):
-        raise TypeError(f"`data` (of type {type(given).__name__}) must be made by `symdsl.data.from_tensors`")
+    check_dataset(given)
     if given is not None and data.source.name != "given":
         raise ValueError(f"the spec learns from `{data.source.name}`: write `data given(...)` to hand data over")
     if given is None and data.source.name == "given":
@@ -46,7 +55,7 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
             range; the message names the first example at fault.
     """
     for part, examples in (("train", dataset.train), ("test", dataset.test)):
-        _check_types(examples, dataset.task, f"_{part}", origin)
+        _check_types(examples, dataset.task, part, origin)
         images, targets = len(examples.x), len(examples.y)
         if images != targets:
             raise RunError(f"{origin}: `x_{part}` has {images} examples, but `y_{part}` {targets}")
@@ -62,8 +71,8 @@ def check_values(dataset: Dataset, origin: str, classes: int) -> None:
 def _check_types(examples: Examples, task: Task, part: str, origin: str) -> None:
     targets = (torch.int64,) if task == "classification" else (torch.float32, torch.float64)
     for name, held, types, axes in (
-        (f"x{part}", examples.x, (torch.float32,), 4),
-        (f"y{part}", examples.y, targets, 1 if task == "classification" else 2),
+        (f"x_{part}", examples.x, (torch.float32,), 4),
+        (f"y_{part}", examples.y, targets, 1 if task == "classification" else 2),
     ):
         if not isinstance(held, Tensor) or held.dtype not in types or held.ndim != axes:
             advice = "`symdsl.data.from_tensors` makes examples of the right types"

@@ -22,6 +22,7 @@ from torch import Tensor
 from symdsl import data as data_room
 from symdsl import lowering, ranks, render, runs
 from symdsl.data import Dataset
+from symdsl.data.checks import check_dataset
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.graph import to_json
 from symdsl.nn import derivatives_on, outputs_of
@@ -151,8 +152,7 @@ def check_arguments(spec: Spec | None, data: Dataset | None, objective: Objectiv
         raise ValueError(f'`objective` (="{objective}") must be "map", or what the spec says')
     if spec is not None and not isinstance(spec, Spec):
         raise TypeError(f"`spec` (={spec!r}) must be a Spec: `symdsl.load(path)` reads one from a file")
-    if data is not None and not isinstance(data, Dataset):
-        raise TypeError(f"`data` (of type {type(data).__name__}) must be made by `symdsl.data.from_tensors`")
+    check_dataset(data)
 
 
 def objective_of(spec: Spec, asked: Objective | None = None) -> Objective:

@@ -73,15 +73,15 @@ def sparse_conv(path: Path) -> dict[str, WeightUse]:
     return _CONV
 
 
-def _values_inputs(path: SparseConv, x: Tensor) -> Tensor:
-    by_channel: Tensor = FILTERS.inputs(path, x).unflatten(3, (path.u.shape[1], -1))
-    return (by_channel @ path.phi().T).flatten(3)
+def _in_values(path: SparseConv, read: Tensor) -> Tensor:
+    """Patches, or sums of them, projected on the basis functions: `[..., C S] -> [..., C P]`."""
+    by_channel: Tensor = read.unflatten(-1, (path.u.shape[1], -1))
+    return (by_channel @ path.phi().T).flatten(-2)
 
 
 def _values_sum(path: SparseConv, x: Tensor) -> Tensor:
     assert FILTERS.input_sum is not None, "patches have sums"
-    sums: Tensor = FILTERS.input_sum(path, x).unflatten(2, (path.u.shape[1], -1)) @ path.phi().T
-    return sums.flatten(2)
+    return _in_values(path, FILTERS.input_sum(path, x))
 
 
 def _values_moment(path: SparseConv, x: Tensor) -> Tensor:
@@ -105,7 +105,9 @@ def _filters(slopes: Callable[[Any], Tensor]) -> WeightUse:
 
 
 _CONV = {
-    "u": WeightUse(_values_inputs, FILTERS.gradients, _values_moment, _values_sum),
+    "u": WeightUse(
+        lambda path, x: _in_values(path, FILTERS.inputs(path, x)), FILTERS.gradients, _values_moment, _values_sum
+    ),
     "omega": _filters(lambda path: path.basis.slopes_in_omega(path.omega, path.anchors)),
     "anchors": _filters(lambda path: path.basis.slopes_in_anchors(path.omega, path.anchors)),
 }
