@@ -298,6 +298,13 @@ def test_a_weight_use_from_which_another_curvature_follows_is_refused(
         symdsl.compile(symdsl.parse(MINE))
 
 
+class Centred(Conv):
+    """A convolution of maps without their means, whose inputs sum to zero over positions."""
+
+    def forward(self, x: Any, record: Any = None) -> Any:
+        return super().forward(x - x.mean((2, 3), keepdim=True), record)
+
+
 class Silent(Conv):
     """A convolution that does not tell of its use."""
 
@@ -353,7 +360,9 @@ def maker(kind: type[Conv]) -> Callable[..., Conv]:
     return lambda layer, candidate, scale, generator: kind(1, 2, 3, scale=scale, generator=generator)
 
 
-silent, talkative, changed, dropping, hidden = map(maker, (Silent, Talkative, Changed, Dropping, Hidden))
+silent, talkative, changed, dropping, hidden, centred = map(
+    maker, (Silent, Talkative, Changed, Dropping, Hidden, Centred)
+)
 
 
 def with_factor(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
@@ -369,8 +378,18 @@ def in_a_turned_factor(path: NetworkPath) -> dict[str, WeightUse]:
     return in_a_factor(path) | of_another_position(path)
 
 
+def without_shortcuts(path: NetworkPath) -> dict[str, WeightUse]:
+    return {"w": WeightUse(FILTERS.inputs, FILTERS.gradients)}
+
+
 def no_use(path: NetworkPath) -> None:
     return None
+
+
+@pytest.mark.parametrize("use", ["symdsl.kinds.convolution.weight_use:conv", f"{__name__}:without_shortcuts"])
+def test_inputs_may_sum_to_zero_over_positions(offered: Callable[..., None], use: str) -> None:
+    offered(module=f"{__name__}:centred", weight_use=use)
+    assert list(symdsl.compile(symdsl.parse(MINE)).layer("l1").paths) == ["MINE", "CONV"]
 
 
 def test_a_module_that_maps_otherwise_where_it_records_is_refused(offered: Callable[..., None]) -> None:

@@ -96,8 +96,8 @@ class Kronecker:
     """The Kronecker product `output (x) input` of two factors.
 
     Attributes:
-        output: output-gradient factor G, averaged over examples and uses.
-        input: input factor A, summed over examples and uses.
+        output: output-gradient factor G.
+        input: input factor A.
     """
 
     output: Factor
@@ -211,7 +211,8 @@ class KfacAccumulator:
 
     def _input_factor(self, use: BatchUse) -> Factor:
         if self._reduce:
-            sums = (_moment(one.unsqueeze(2)) for one in use.input_sums())
+            # Sums over positions span few directions: in the others float32 round-off would count as parameters.
+            sums = (_moment((one.double() if use.uses > 1 else one).unsqueeze(2)) for one in use.input_sums())
             return reduce(Factor.__add__, sums).scaled(1 / use.uses)
         moment = use.input_moment()
         return reduce(Factor.__add__, map(_moment, use.inputs())) if moment is None else Factor(moment)

@@ -3,8 +3,9 @@ import math
 import pytest
 import torch
 
+import symdsl
 from oracles.comparison import assert_same
-from symdsl.evidence import Factor, Kronecker, KroneckerFactors, kfac
+from symdsl.evidence import CURVATURES, Categorical, Exact, Factor, Kronecker, KroneckerFactors, estimate, kfac
 from symdsl.evidence.kfac import gram
 
 
@@ -108,3 +109,27 @@ def test_the_sum_of_two_factors_is_that_of_all_their_vectors(counts):
     total = Factor.of(first) + Factor.of(second)
     assert_same(total.blocks(), gram(torch.cat((first, second), 1)))
     assert total.as_vectors == (sum(counts) < 6)
+
+
+def test_round_off_of_summed_inputs_does_not_count():
+    """At stride 1 all taps of a channel have the same sum: no more than C C' parameters are effective."""
+    read = symdsl.parse(
+        """
+        data digits
+        network n {
+          input image(1, 8, 8)
+          layer l1: CONV(3) -> 2 |> relu
+          layer l2: CONV(3) -> 2
+          pool mean
+          flatten
+          layer h: FC -> classes
+        }
+        """
+    )
+    net = symdsl.compile(read)
+    drawn = torch.Generator().manual_seed(0)
+    x, y = torch.randn(64, 1, 8, 8, generator=drawn), torch.randint(0, 10, (64,), generator=drawn)
+    found = estimate(net, x, y, Categorical(), Exact(), drawn, CURVATURES["kfac-reduce"]).ggn
+    effective = found.at(dict.fromkeys(net.tensors(), 1e-8)).effective
+    assert effective["l1.CONV.w"] < 2.1
+    assert effective["l2.CONV.w"] < 4.1

@@ -88,7 +88,7 @@ def _in_slots(path: GroupPath, read: Tensor, y: Tensor) -> Tensor:
     return _by_element(path, y).flatten(2).unsqueeze(3)
 
 
-def _of_patches(
+def of_patches(
     arranged: Callable[[Any, Tensor], Tensor],
     gradients: Callable[[Any, Tensor, Tensor], Tensor],
     moment: Callable[[Any, Tensor], Tensor],
@@ -151,19 +151,22 @@ def _slot_moment(path: GroupPath, x: Tensor) -> Tensor:
     return reduce(add, (moments[:, g, back][..., back] for g, back in enumerate(_backs(path.taps))))
 
 
-FILTERS = _of_patches(
-    lambda path, patches: _mixed(patches.flatten(2, 3)[:, :, _backs(path.move)]), _in_channels, filter_moment
-)
+def as_filters(path: Any, patches: Tensor) -> Tensor:
+    """What full filters read by element and position, `[n, 1, |G| T, C |G| S^2]`."""
+    return _mixed(patches.flatten(2, 3)[:, :, _backs(path.move)])
+
+
+FILTERS = of_patches(as_filters, _in_channels, filter_moment)
 """How full filters are used, `[C, |G| S^2]` for each output channel."""
 
 _FACTORS: dict[type[Path], dict[str, WeightUse]] = {
     GroupConv: {"w": FILTERS},
     PointwiseGroupConv: {
-        "w": _of_patches(lambda path, patches: _mixed(_own(path, patches)), _in_channels, _pointwise_moment)
+        "w": of_patches(lambda path, patches: _mixed(_own(path, patches)), _in_channels, _pointwise_moment)
     },
     SeparableGroupConv: {
         "w1": WeightUse(_mixing_inputs, _in_channels),
-        "w2": _of_patches(
+        "w2": of_patches(
             lambda path, patches: _apart(patches[:, :, :, _backs(path.taps)]), _shared_filter_gradients, _slot_moment
         ),
     },
@@ -172,6 +175,6 @@ _FACTORS: dict[type[Path], dict[str, WeightUse]] = {
         "w1": WeightUse(
             lambda path, x: _apart(_by_element(path, x.flatten(2))[:, :, _backs(path.elements)]), _in_slots
         ),
-        "w2": _of_patches(lambda path, patches: _apart(_own(path, patches)), _in_slots, _slot_moment),
+        "w2": of_patches(lambda path, patches: _apart(_own(path, patches)), _in_slots, _slot_moment),
     },
 }

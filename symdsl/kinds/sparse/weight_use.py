@@ -14,7 +14,7 @@ from torch import Tensor
 
 from symdsl.evidence.weight_use import WeightUse
 from symdsl.kinds.dense.weight_use import by_input_plane, by_output_plane
-from symdsl.kinds.group.weight_use import FILTERS, filter_moment
+from symdsl.kinds.group.weight_use import FILTERS, as_filters, filter_moment, of_patches
 from symdsl.kinds.sparse.module import SparseConv, SparseFullyConnected
 from symdsl.nn import Path
 
@@ -79,11 +79,6 @@ def _in_values(path: SparseConv, read: Tensor) -> Tensor:
     return (by_channel @ path.phi().T).flatten(-2)
 
 
-def _values_sum(path: SparseConv, x: Tensor) -> Tensor:
-    assert FILTERS.input_sum is not None, "patches have sums"
-    return _in_values(path, FILTERS.input_sum(path, x))
-
-
 def _values_moment(path: SparseConv, x: Tensor) -> Tensor:
     """(I (x) Phi) A (I (x) Phi)^T: `[1, C S, C S] -> [1, C P, C P]` (Layer-wise Equivariances, appendix C.2)."""
     phi = path.phi()
@@ -105,8 +100,8 @@ def _filters(slopes: Callable[[Any], Tensor]) -> WeightUse:
 
 
 _CONV = {
-    "u": WeightUse(
-        lambda path, x: _in_values(path, FILTERS.inputs(path, x)), FILTERS.gradients, _values_moment, _values_sum
+    "u": of_patches(
+        lambda path, patches: _in_values(path, as_filters(path, patches)), FILTERS.gradients, _values_moment
     ),
     "omega": _filters(lambda path: path.basis.slopes_in_omega(path.omega, path.anchors)),
     "anchors": _filters(lambda path: path.basis.slopes_in_anchors(path.omega, path.anchors)),
