@@ -199,10 +199,10 @@ class Structure:
         likelihood less that sum: with more effective parameters than nats gained, that of constant outputs would be
         higher.
 
-        Kronecker factors count many times too much. Large counts at first keep a network that could fit every example
-        from doing so; large counts at the end only hold back one that could not. So by Kronecker factors the price
-        rises in the course of training to log P, of P parameters: what the best of P parameters gains by chance where
-        none has an effect (Foster & George 1994).
+        Kronecker factors count many times too much of a product of two tensors, such as F-FC. Large counts at first
+        keep a network that could fit every example from doing so; large counts at the end only hold back one that could
+        not. So by Kronecker factors the price rises in the course of training to log P, of P parameters: what the best
+        of P parameters gains by chance where none has an effect (Foster & George 1994).
         """
         if self.estimator.is_joint:
             return 1.0

@@ -152,7 +152,7 @@ def _slot_moment(path: GroupPath, x: Tensor) -> Tensor:
 
 
 def as_filters(path: Any, patches: Tensor) -> Tensor:
-    """What full filters read by element and position, `[n, 1, |G| T, C |G| S^2]`."""
+    """Return what full filters read by element and position, `[n, 1, |G| T, C |G| S^2]`."""
     return _mixed(patches.flatten(2, 3)[:, :, _backs(path.move)])
 
 
