@@ -100,16 +100,25 @@ def evidence_interval(nodes: Iterable[Node], curvature: str, examples: int, batc
     times = copies(nodes)
     candidates = [(one, times[node.name]) for node in nodes if isinstance(node, Layer) for one in node.candidates]
     training = _BACKWARD * batch * sum(number * one.multiply_adds for one, number in candidates)
-    cubes = sum(_cubes(one, number * examples) for one, number in candidates)
+    vectors = (examples * (1 if curvature == "kfac-reduce" else number * _uses(one)) for one, number in candidates)
+    cubes = sum(_cubes(one, most) for (one, _), most in zip(candidates, vectors, strict=True))
     steps = passes * examples / batch + EIGENVALUE_COST * cubes / training
     return math.ceil(steps / EVIDENCE_SHARE)
 
 
-def _cubes(candidate: Candidate, examples: int) -> int:
-    """Sum of n^3 over all blocks of the factors, n a side or the vectors if they are fewer; copies are examples."""
-    uses = -(-candidate.multiply_adds // max(candidate.parameters, 1))
-    factors = [factor for tensor in candidate.tensors for factor in (tensor.left, tensor.right)]
-    return sum(factor.blocks * min(factor.side, examples * uses) ** 3 for factor in factors)
+def _uses(candidate: Candidate) -> int:
+    """How often an example uses a weight."""
+    return -(-candidate.multiply_adds // max(candidate.parameters, 1))
+
+
+def _cubes(candidate: Candidate, vectors: int) -> int:
+    """Sum of n^3 over all blocks of both factors of every tensor, n a side or the vectors added up if they are fewer.
+
+    An input factor adds up so many for each of its blocks, the output factor those of all blocks.
+    """
+    added = [(one.left, vectors * one.right.blocks) for one in candidate.tensors]
+    added += [(one.right, vectors) for one in candidate.tensors]
+    return sum(factor.blocks * min(factor.side, most) ** 3 for factor, most in added)
 
 
 def memory(graph: nx.DiGraph[str], batch: int) -> Memory:

@@ -134,7 +134,7 @@ def _evidence(graph: nx.DiGraph[str]) -> str:
         return f"{examples:,} examples every {steps}"
     columns = joint_columns(graph.graph["data"])
     joint, kfac = (
-        evidence_interval(chain(graph), curvature, examples, batch, columns) for curvature in ("joint", "kfac")
+        evidence_interval(chain(graph), curvature, examples, batch, columns) for curvature in ("joint", "kfac-reduce")
     )
     return (
         f"{examples:,} examples every {joint:,} training steps, or {kfac:,} beyond {FEW_EXAMPLES:,} training examples, "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import attrs
 import pytest
+import torch
 
+from symdsl.evidence import CURVATURES, Categorical, KroneckerFactors, Rademacher, estimate
 from symdsl.graph.build import chain
 from symdsl.graph.cost import (
     EIGENVALUE_COST,
@@ -14,6 +16,7 @@ from symdsl.graph.cost import (
     joint_columns,
     multiply_adds,
 )
+from symdsl.lowering import compile
 from symdsl.spec import Spec, parse
 
 SPEC = """
@@ -36,10 +39,14 @@ def interval(spec: Spec, curvature: str, examples: int, batch: int) -> int:
 def test_curvature_costs_training_on_some_more_examples_and_eigenvalues(
     curvature: str, cost: str, examples: int, batch: int
 ):
-    """A block has as many eigenvalues as it has rows, or as examples use it if they are fewer."""
-    dense = [(1, 64), (4, 1), (1, 4), (1, 64), (1, 10), (1, 256)]
+    """A block has as many eigenvalues as it has rows, or as examples use it if they are fewer.
+
+    The output factor of F-FC's outer tensor adds up the gradients of all four blocks.
+    """
+    outer, dense = min(64, 4 * examples), [(4, 1), (1, 4), (1, 64), (1, 10), (1, 256)]
     convolution = [(1, 4), (1, 9)]
     cubes = sum(blocks * min(side, examples) ** 3 for blocks, side in dense) + sum(side**3 for _, side in convolution)
+    cubes += outer**3
     training = 3 * batch * multiply_adds(parse(SPEC).graph())
     steps = RELATIVE_COST[cost] * examples / batch + EIGENVALUE_COST * cubes / training
     assert 0 <= interval(parse(SPEC), curvature, examples, batch) - steps / EVIDENCE_SHARE < 1
@@ -49,11 +56,45 @@ def test_curvature_costs_training_on_some_more_examples_and_eigenvalues(
 def test_copies_of_an_average_are_examples_of_training_and_of_the_factors(examples: int):
     average = "average affine(rotation = 5, samples = 3) {\n  layer l1"
     spec = parse(SPEC.replace("layer l1", average).replace("flatten", "flatten\n  }"))
-    copied, dense = [64, 1, 1, 1, 1, 4, 64, 4, 9], [10, 256]
+    copied, dense = [1, 1, 1, 1, 4, 64, 4, 9], [10, 256]
     cubes = sum(min(side, 3 * examples) ** 3 for side in copied) + sum(min(side, examples) ** 3 for side in dense)
+    cubes += min(64, 4 * 3 * examples) ** 3  # of the output factor of F-FC's outer tensor, which has four blocks
     training = 3 * 128 * multiply_adds(spec.graph())
     steps = RELATIVE_COST["kfac"] * examples / 128 + EIGENVALUE_COST * cubes / training
     assert 0 <= interval(spec, "kfac-expand", examples, 128) - steps / EVIDENCE_SHARE < 1
+
+
+AVERAGED = """
+data digits
+network n {
+  input image(1, 8, 8)
+  average affine(rotation = 5, samples = 3) {
+    layer l1: F-FC + CONV(3) + S-CONV(5) -> 4 |> relu
+    layer l2: S-FC + CONV(3) -> 6
+  }
+  lift p4
+  layer g: GCONV(3) + F-GFC -> 8
+  project max
+  flatten
+  layer h: FC -> classes
+}
+"""
+
+
+@pytest.mark.parametrize("curvature", ["kfac-expand", "kfac-reduce"])
+@pytest.mark.parametrize("examples", [3, 40])
+def test_as_many_eigenvalues_are_counted_as_the_factors_have(curvature: str, examples: int):
+    spec = parse(AVERAGED)
+    net, y = compile(spec), torch.arange(examples) % 10
+    x, drawn = torch.randn(examples, 1, 8, 8), torch.Generator().manual_seed(0)
+    found = estimate(net, x, y, Categorical(), Rademacher(1), drawn, CURVATURES[curvature])
+    assert isinstance(found.ggn, KroneckerFactors)
+    weights = [block for key, block in found.ggn.blocks.items() if not key.endswith(".bias")]
+    factors = [one.kept for block in weights for one in (block.output, block.input)]
+    cubes = sum(len(one) * min(one.shape[1:]) ** 3 for one in factors)
+    training = 3 * 128 * multiply_adds(spec.graph())
+    steps = RELATIVE_COST["kfac"] * examples / 128 + EIGENVALUE_COST * cubes / training
+    assert 0 <= interval(spec, curvature, examples, 128) - steps / EVIDENCE_SHARE < 1
 
 
 @pytest.mark.parametrize("curvature", ["joint", "kfac-expand"])
