@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ import symdsl
 from pretended import gpu
 from symdsl import data, runner
 from symdsl.export import export_run
+from symdsl.runner import estimating, start, training
 from symdsl.runner.audits import audit_spec_or_run
 from symdsl.runner.evaluate import evaluate
 from symdsl.runner.timing import probe
@@ -103,6 +105,20 @@ def test_a_search_on_a_gpu_finds_what_it_does_on_the_cpu(text: str, gpu: str, tm
     there = runner.search(spec, gpu, out=tmp_path / "gpu")
     assert there["device"] == "cuda (pretended)"
     assert numbers(there) == numbers(runner.search(spec, "cpu", out=tmp_path / "cpu"))
+
+
+def test_many_examples_are_searched_on_a_gpu_as_on_the_cpu(
+    gpu: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beyond a number of examples the optimizer is SOAP, and the uses of a weight are summed first."""
+    for module in (training, start, estimating):
+        monkeypatch.setattr(module, "FEW_EXAMPLES", 10)
+    made = Mock(wraps=training.Soap)
+    monkeypatch.setattr(training, "Soap", made)
+    spec = parse(NETWORK.replace("laplace(kfac)", "laplace"))
+    there, here = (runner.search(spec, device, out=tmp_path / device) for device in (gpu, "cpu"))
+    assert numbers(there) == numbers(here)
+    assert made.called
 
 
 def test_what_follows_a_search_on_a_gpu(gpu: str, tmp_path: Path) -> None:
