@@ -68,8 +68,8 @@ def _own(path: GroupPath, patches: Tensor) -> Tensor:
     return patches[:, :, elements, _backs(path.taps)]
 
 
-def _mixed(read: Tensor) -> Tensor:
-    """What all channels read by element and position: `[n, C, |G|, point, T] -> [n, 1, |G| T, C point]`."""
+def mixed(read: Tensor) -> Tensor:
+    """Return what all channels read by element and position: `[n, C, |G|, point, T] -> [n, 1, |G| T, C point]`."""
     return read.permute(0, 2, 4, 1, 3).flatten(3).flatten(1, 2).unsqueeze(1)
 
 
@@ -105,7 +105,7 @@ def of_patches(
 def _mixing_inputs(path: SeparableGroupConv, x: Tensor) -> Tensor:
     padded = circular_pad(x, path.kernel)
     z = (_by_element(path, path.filtered(padded, g, path.stride).flatten(2)) for g in range(path.order))
-    return _mixed(torch.stack([one[:, :, back] for one, back in zip(z, _backs(path.elements), strict=True)], 2))
+    return mixed(torch.stack([one[:, :, back] for one, back in zip(z, _backs(path.elements), strict=True)], 2))
 
 
 def _shared_filter_gradients(path: SeparableGroupConv, x: Tensor, y: Tensor) -> Tensor:
@@ -151,18 +151,15 @@ def _slot_moment(path: GroupPath, x: Tensor) -> Tensor:
     return reduce(add, (moments[:, g, back][..., back] for g, back in enumerate(_backs(path.taps))))
 
 
-def as_filters(path: Any, patches: Tensor) -> Tensor:
-    """Return what full filters read by element and position, `[n, 1, |G| T, C |G| S^2]`."""
-    return _mixed(patches.flatten(2, 3)[:, :, _backs(path.move)])
-
-
-FILTERS = of_patches(as_filters, _in_channels, filter_moment)
+FILTERS = of_patches(
+    lambda path, patches: mixed(patches.flatten(2, 3)[:, :, _backs(path.move)]), _in_channels, filter_moment
+)
 """How full filters are used, `[C, |G| S^2]` for each output channel."""
 
 _FACTORS: dict[type[Path], dict[str, WeightUse]] = {
     GroupConv: {"w": FILTERS},
     PointwiseGroupConv: {
-        "w": of_patches(lambda path, patches: _mixed(_own(path, patches)), _in_channels, _pointwise_moment)
+        "w": of_patches(lambda path, patches: mixed(_own(path, patches)), _in_channels, _pointwise_moment)
     },
     SeparableGroupConv: {
         "w1": WeightUse(_mixing_inputs, _in_channels),

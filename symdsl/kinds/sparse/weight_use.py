@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from symdsl.evidence.weight_use import WeightUse
+from symdsl.kinds.convolution.weight_use import patches
 from symdsl.kinds.dense.weight_use import by_input_plane, by_output_plane
-from symdsl.kinds.group.weight_use import FILTERS, as_filters, filter_moment, of_patches
+from symdsl.kinds.group.weight_use import FILTERS, filter_moment, mixed, of_patches
 from symdsl.kinds.sparse.module import SparseConv, SparseFullyConnected
 from symdsl.nn import Path
 
@@ -73,10 +74,13 @@ def sparse_conv(path: Path) -> dict[str, WeightUse]:
     return _CONV
 
 
-def _in_values(path: SparseConv, read: Tensor) -> Tensor:
-    """Patches, or sums of them, projected on the basis functions: `[..., C S] -> [..., C P]`."""
-    by_channel: Tensor = read.unflatten(-1, (path.u.shape[1], -1))
-    return (by_channel @ path.phi().T).flatten(-2)
+def _in_values(path: SparseConv, patches: Tensor) -> Tensor:
+    """What the values read by element and position, `[n, 1, |G| T, C P]`: patches, or sums of them, in the basis.
+
+    The basis functions are moved, not the patches, of which there are more.
+    """
+    phi = path.phi()[:, path.move].transpose(0, 1)
+    return mixed((phi.flatten(0, 1) @ patches.flatten(2, 3)).unflatten(2, phi.shape[:2]))
 
 
 def _values_moment(path: SparseConv, x: Tensor) -> Tensor:
@@ -90,19 +94,18 @@ def _filters(slopes: Callable[[Any], Tensor]) -> WeightUse:
     """Return the use of a parameter of phi, given the slopes of phi in it, `[anchor, parameter, point]`."""
 
     def per_example(path: SparseConv, x: Tensor, y: Tensor) -> Tensor:
-        by_channel = path.u.shape[1], -1
-        by_anchor = (FILTERS.gradients(path, x, y).squeeze(1) @ path.u.flatten(1)).unflatten(2, by_channel)
-        by_point = FILTERS.inputs(path, x).squeeze(1).unflatten(2, by_channel)
-        taps = by_anchor.flatten(1, 2).mT @ by_point.flatten(1, 2)
-        return torch.einsum("nps,pds->npd", taps, slopes(path)).flatten(1)
+        channels, elements = path.u.shape[1], (-1, path.order)
+        read = patches(x, path.kernel, path.stride).unflatten(1, (channels, -1)).flatten(2, 3)
+        by_anchor = path.u.flatten(1).T @ y.unflatten(1, elements).flatten(2)
+        by_anchor = by_anchor.unflatten(2, (path.order, -1)).unflatten(1, (channels, -1)).flatten(2, 3)
+        taps = (by_anchor @ read.mT).sum(1).unflatten(1, elements)
+        return torch.einsum("npgs,pdgs->npd", taps, slopes(path)[..., path.move]).flatten(1)
 
     return WeightUse.exact(per_example)
 
 
 _CONV = {
-    "u": of_patches(
-        lambda path, patches: _in_values(path, as_filters(path, patches)), FILTERS.gradients, _values_moment
-    ),
+    "u": of_patches(_in_values, FILTERS.gradients, _values_moment),
     "omega": _filters(lambda path: path.basis.slopes_in_omega(path.omega, path.anchors)),
     "anchors": _filters(lambda path: path.basis.slopes_in_anchors(path.omega, path.anchors)),
 }
