@@ -200,12 +200,16 @@ def check(path: str | Path, overrides: Mapping[str, object] | None = None) -> tu
 
 
 def check_text(
-    text: str, source: str, path: Path | None, unsaved: Mapping[Path, str] | None = None
+    text: str,
+    source: str,
+    path: Path | None,
+    unsaved: Mapping[Path, str] | None = None,
+    overrides: Mapping[str, object] | None = None,
 ) -> tuple[Diagnostic, ...]:
-    """Return all diagnostics of a text; for the arguments see `symdsl.language.imports.inline`."""
+    """Return all diagnostics of a text; for the arguments see `symdsl.language.imports.inline` and `load`."""
     collector = Collector()
     program = inline(text, source, path, collector, unsaved)
-    return _diagnosed(program, "" if path is None else path.stem, [], collector)
+    return _diagnosed(program, "" if path is None else path.stem, _given(overrides), collector)
 
 
 def _diagnosed(

@@ -319,6 +319,22 @@ def test_check_goes_on_to_the_next_spec(tiny: Path) -> None:
     assert "second.sym:" in done.stderr
 
 
+@pytest.mark.parametrize(("given", "codes"), [(TINY, []), (WRONG, ["E301", "E402"]), (b"\xff", ["E102"])])
+def test_check_of_standard_input(tiny: Path, given: str | bytes, codes: list[str]) -> None:
+    done = CliRunner().invoke(main, ["check", "-", "tiny.sym", "--format", "json"], input=given)
+    records = json.loads(done.stdout)
+    assert done.exit_code == bool(codes)
+    assert [record["code"] for record in records] == codes
+    assert {record["filename"] for record in records} <= {"<stdin>"}
+
+
+def test_standard_input_imports_from_the_working_folder_and_takes_settings(tiny: Path) -> None:
+    Path("part.sym").write_text("network net {\n  input image(1, 8, 8)\n  flatten\n  layer h: FC -> classes\n}\n")
+    text = 'import "part.sym"\nlet few = 3\ndata digits |> subset(few, few)\n'
+    for settings, status in ([], 0), (["--set", "few=8"], 0), (["--set", "many=8"], 1):
+        assert CliRunner().invoke(main, ["check", "-", *settings], input=text).exit_code == status
+
+
 def test_check_as_json_gives_records_on_standard_output(tiny: Path) -> None:
     tiny.write_text(WRONG)
     done = call("check", tiny, "--format", "json")
@@ -1238,6 +1254,15 @@ def test_the_suffix_of_an_output_says_what_is_written(tiny: Path, words: list[st
     assert call("compile", tiny, *words).exit_code == 0
     (output,) = Path().glob("out.*")
     assert output.read_bytes().startswith(start)
+
+
+@pytest.mark.parametrize("name", ["out.jpg", "out.JPEG", "out.webp"])
+def test_pictures_of_other_formats_are_refused(tiny: Path, name: str) -> None:
+    done = call("compile", tiny, "-o", name)
+    assert done.exit_code == 2
+    assert "name one of summary, json, graph, dot, svg, png" in " ".join(done.stderr.replace("│", " ").split())
+    assert os.listdir() == ["tiny.sym"]
+    assert call("compile", tiny, "-o", name, "--emit", "svg").exit_code == 0
 
 
 @pytest.mark.parametrize("chained", ["cause", "context"])

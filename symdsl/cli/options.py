@@ -80,6 +80,10 @@ def new_output(ctx: click.Context, param: click.Parameter, value: Path | None, d
     return value
 
 
+_OTHER_PICTURES = frozenset({"bmp", "eps", "gif", "jpeg", "jpg", "ps", "tif", "tiff", "webp"})
+"""Suffixes of pictures that are not drawn, and so are not taken for the name of a table."""
+
+
 def view_option(name: str, views: Iterable[str], default: str, help: str) -> Callable[[FC], FC]:
     """Return an option for what to print; left out it is what the suffix of `--output` names, or else `default`."""
     known = tuple(views)
@@ -87,6 +91,10 @@ def view_option(name: str, views: Iterable[str], default: str, help: str) -> Cal
     def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> str:
         output = ctx.params.get("output")
         suffix = "" if output is None else output.suffix.lower().removeprefix(".")
+        if value is None and suffix in _OTHER_PICTURES:
+            raise click.BadParameter(
+                f"no `.{suffix}` file can be written: name one of {', '.join(known)}", ctx, param_hint="--output"
+            )
         return value or (suffix if suffix in known else default)
 
     about = f"{help} By default what the suffix of the output names, or `{default}`."

@@ -27,7 +27,8 @@ from symdsl.diagnostics import (
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
 
-_STDIN = Path("-")
+_STDIN, _PIPED = Path("-"), "<stdin>"
+"""What stands for standard input, and what diagnostics call it."""
 
 
 @click.command()
@@ -64,14 +65,23 @@ def new(name: str) -> None:
 def check(specs: tuple[Path, ...], format: str, strict: bool, settings: Mapping[str, Override]) -> None:
     """Report what is wrong with specs, and where.
 
-    A library, a file that only defines what other specs import, is checked on its own.
+    A library, a file that only defines what other specs import, is checked on its own. `-` reads standard input, which
+    imports from the working folder.
     """
-    from symdsl import spec
-
-    found = [diagnostic for path in specs for diagnostic in spec.check(path, settings)]
+    found = [diagnostic for path in specs for diagnostic in _diagnostics(path, settings)]
     _REPORTS[format](found)
     if any(strict or diagnostic.severity == "error" for diagnostic in found):
         sys.exit(SPEC_WRONG)
+
+
+def _diagnostics(path: Path, settings: Mapping[str, Override]) -> Sequence[Diagnostic]:
+    from symdsl import spec
+
+    if path != _STDIN:
+        return spec.check(path, settings)
+    collector = Collector()
+    text = _piped(collector)
+    return collector.diagnostics if text is None else spec.check_text(text, _PIPED, path, overrides=settings)
 
 
 def _report_json(found: Sequence[Diagnostic]) -> None:
@@ -117,16 +127,21 @@ def fmt(specs: tuple[Path, ...], check_only: bool, as_diff: bool) -> None:
 def _layouts(path: Path) -> tuple[str, str]:
     """The text of a spec as it is, and in canonical layout."""
     from symdsl.language.formatter import format_text
-    from symdsl.language.imports import LARGEST, decoded, read_text
+    from symdsl.language.imports import read_text
 
     collector = Collector()
-    piped, source = path == _STDIN, "<stdin>" if path == _STDIN else str(path)
-    text = (
-        decoded(sys.stdin.buffer.read(LARGEST + 1), source, collector) if piped else read_text(path, source, collector)
-    )
+    source = _PIPED if path == _STDIN else str(path)
+    text = _piped(collector) if path == _STDIN else read_text(path, source, collector)
     collector.raise_errors()
     assert text is not None, "without a text there is an error"
     return text, format_text(text, source)
+
+
+def _piped(collector: Collector) -> str | None:
+    """The text on standard input, or nothing and a diagnostic."""
+    from symdsl.language.imports import LARGEST, decoded
+
+    return decoded(sys.stdin.buffer.read(LARGEST + 1), _PIPED, collector)
 
 
 def _print_diff(path: Path, before: str, after: str) -> None:
