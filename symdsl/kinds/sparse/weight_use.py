@@ -74,13 +74,13 @@ def sparse_conv(path: Path) -> dict[str, WeightUse]:
     return _CONV
 
 
-def _in_values(path: SparseConv, patches: Tensor) -> Tensor:
+def _in_values(path: SparseConv, read: Tensor) -> Tensor:
     """What the values read by element and position, `[n, 1, |G| T, C P]`: patches, or sums of them, in the basis.
 
     The basis functions are moved, not the patches, of which there are more.
     """
     phi = path.phi()[:, path.move].transpose(0, 1)
-    return mixed((phi.flatten(0, 1) @ patches.flatten(2, 3)).unflatten(2, phi.shape[:2]))
+    return mixed((phi.flatten(0, 1) @ read.flatten(2, 3)).unflatten(2, phi.shape[:2]))
 
 
 def _values_moment(path: SparseConv, x: Tensor) -> Tensor:
