@@ -27,8 +27,7 @@ from symdsl.diagnostics import (
 if TYPE_CHECKING:
     from symdsl.analysis.overrides import Override
 
-_STDIN, _PIPED = Path("-"), "<stdin>"
-"""What stands for standard input, and what diagnostics call it."""
+_STDIN = Path("-")
 
 
 @click.command()
@@ -77,11 +76,9 @@ def check(specs: tuple[Path, ...], format: str, strict: bool, settings: Mapping[
 def _diagnostics(path: Path, settings: Mapping[str, Override]) -> Sequence[Diagnostic]:
     from symdsl import spec
 
-    if path != _STDIN:
-        return spec.check(path, settings)
     collector = Collector()
-    text = _piped(collector)
-    return collector.diagnostics if text is None else spec.check_text(text, _PIPED, path, overrides=settings)
+    source, text = _read(path, collector)
+    return collector.diagnostics if text is None else spec.check_text(text, source, path, overrides=settings)
 
 
 def _report_json(found: Sequence[Diagnostic]) -> None:
@@ -127,21 +124,21 @@ def fmt(specs: tuple[Path, ...], check_only: bool, as_diff: bool) -> None:
 def _layouts(path: Path) -> tuple[str, str]:
     """The text of a spec as it is, and in canonical layout."""
     from symdsl.language.formatter import format_text
-    from symdsl.language.imports import read_text
 
     collector = Collector()
-    source = _PIPED if path == _STDIN else str(path)
-    text = _piped(collector) if path == _STDIN else read_text(path, source, collector)
+    source, text = _read(path, collector)
     collector.raise_errors()
     assert text is not None, "without a text there is an error"
     return text, format_text(text, source)
 
 
-def _piped(collector: Collector) -> str | None:
-    """The text on standard input, or nothing and a diagnostic."""
-    from symdsl.language.imports import LARGEST, decoded
+def _read(path: Path, collector: Collector) -> tuple[str, str | None]:
+    """What diagnostics call a spec, a file or standard input, and its text, or nothing and a diagnostic."""
+    from symdsl.language.imports import LARGEST, decoded, read_text
 
-    return decoded(sys.stdin.buffer.read(LARGEST + 1), _PIPED, collector)
+    if path != _STDIN:
+        return str(path), read_text(path, str(path), collector)
+    return "<stdin>", decoded(sys.stdin.buffer.read(LARGEST + 1), "<stdin>", collector)
 
 
 def _print_diff(path: Path, before: str, after: str) -> None:

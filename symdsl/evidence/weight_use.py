@@ -62,11 +62,11 @@ class WeightUse:
             per_example_gradients: `(path, read, gradients) -> [n, parameter]`.
         """
 
-        def gradients(path: Any, read: Tensor, gradients: Tensor) -> Tensor:
+        def in_format(path: Any, read: Tensor, gradients: Tensor) -> Tensor:
             parts = in_parts(max(read[0].numel(), gradients[0].numel()), read, gradients)
             return torch.cat([per_example_gradients(path, *part) for part in parts])[:, None, None]
 
-        return cls(inputs=lambda path, read: read.new_ones(len(read), 1, 1, 1), gradients=gradients, summed=True)
+        return cls(inputs=lambda path, read: read.new_ones(len(read), 1, 1, 1), gradients=in_format, summed=True)
 
 
 @attrs.frozen(eq=False, slots=False)

@@ -100,8 +100,8 @@ def evidence_interval(nodes: Iterable[Node], curvature: str, examples: int, batc
     times = copies(nodes)
     candidates = [(one, times[node.name]) for node in nodes if isinstance(node, Layer) for one in node.candidates]
     training = _BACKWARD * batch * sum(number * one.multiply_adds for one, number in candidates)
-    vectors = (examples * (1 if curvature == "kfac-reduce" else number * _uses(one)) for one, number in candidates)
-    cubes = sum(_cubes(one, most) for (one, _), most in zip(candidates, vectors, strict=True))
+    summed = curvature == "kfac-reduce"
+    cubes = sum(_cubes(one, examples * (1 if summed else number * _uses(one))) for one, number in candidates)
     steps = passes * examples / batch + EIGENVALUE_COST * cubes / training
     return math.ceil(steps / EVIDENCE_SHARE)
 

@@ -41,20 +41,20 @@ def group_conv(path: Path) -> dict[str, WeightUse]:
     return _FACTORS[type(path)]
 
 
-def _by_element(path: GroupPath, maps: Tensor) -> Tensor:
-    """`[n, C |G|, ...] -> [n, C, |G|, ...]`."""
-    by_element: Tensor = maps.unflatten(1, (-1, path.order))
-    return by_element
+def by_element(path: Any, maps: Tensor) -> Tensor:
+    """Return the planes of a map by channel and element: `[n, C |G|, ...] -> [n, C, |G|, ...]`."""
+    apart: Tensor = maps.unflatten(1, (-1, path.order))
+    return apart
 
 
 def _patches(path: GroupPath, x: Tensor) -> Tensor:
     """The patches of every plane, `[n, C, |G|, S^2, T]`."""
-    return _by_element(path, patches(x, path.kernel, path.stride))
+    return by_element(path, patches(x, path.kernel, path.stride))
 
 
 def _patch_sums(path: GroupPath, x: Tensor) -> Tensor:
     """The sums of all patches of every plane, `[n, C, |G|, S^2, 1]`."""
-    return _by_element(path, patch_sums(x, path.kernel, path.stride)).unsqueeze(4)
+    return by_element(path, patch_sums(x, path.kernel, path.stride)).unsqueeze(4)
 
 
 def _backs(moves: Tensor) -> Tensor:
@@ -80,12 +80,12 @@ def _apart(read: Tensor) -> Tensor:
 
 def _in_channels(path: GroupPath, read: Tensor, y: Tensor) -> Tensor:
     """The gradient in all output channels of an element and position: `[n, 1, |G| T, C']`."""
-    return _by_element(path, y).flatten(2).mT.unsqueeze(1)
+    return by_element(path, y).flatten(2).mT.unsqueeze(1)
 
 
 def _in_slots(path: GroupPath, read: Tensor, y: Tensor) -> Tensor:
     """The gradient in one number for each channel, element and position: `[n, C, |G| T, 1]`."""
-    return _by_element(path, y).flatten(2).unsqueeze(3)
+    return by_element(path, y).flatten(2).unsqueeze(3)
 
 
 def of_patches(
@@ -104,13 +104,13 @@ def of_patches(
 
 def _mixing_inputs(path: SeparableGroupConv, x: Tensor) -> Tensor:
     padded = circular_pad(x, path.kernel)
-    z = (_by_element(path, path.filtered(padded, g, path.stride).flatten(2)) for g in range(path.order))
+    z = (by_element(path, path.filtered(padded, g, path.stride).flatten(2)) for g in range(path.order))
     return mixed(torch.stack([one[:, :, back] for one, back in zip(z, _backs(path.elements), strict=True)], 2))
 
 
 def _shared_filter_gradients(path: SeparableGroupConv, x: Tensor, y: Tensor) -> Tensor:
-    by_element = _by_element(path, y.flatten(2))
-    z: Tensor = torch.einsum("ndgt,dcgh->nchgt", by_element, path.w1[:, :, path.elements])
+    written = by_element(path, y.flatten(2))
+    z: Tensor = torch.einsum("ndgt,dcgh->nchgt", written, path.w1[:, :, path.elements])
     return z.flatten(2).unsqueeze(3)
 
 
@@ -133,7 +133,7 @@ def filter_moment(path: Any, x: Tensor) -> Tensor:
 
 
 def _pointwise_moment(path: PointwiseGroupConv, x: Tensor) -> Tensor:
-    planes = _by_element(path, x)
+    planes = by_element(path, x)
     moments = (patch_moment(planes[:, :, g], path.kernel, path.stride) for g in range(path.order))
     return reduce(add, map(_brought_back, moments, _backs(path.taps)))
 
@@ -169,9 +169,7 @@ _FACTORS: dict[type[Path], dict[str, WeightUse]] = {
     },
     DepthwiseGroupConv: {
         "w0": WeightUse(lambda path, v: _in_channels(path, v, v), _in_channels),
-        "w1": WeightUse(
-            lambda path, x: _apart(_by_element(path, x.flatten(2))[:, :, _backs(path.elements)]), _in_slots
-        ),
+        "w1": WeightUse(lambda path, x: _apart(by_element(path, x.flatten(2))[:, :, _backs(path.elements)]), _in_slots),
         "w2": of_patches(lambda path, patches: _apart(_own(path, patches)), _in_slots, _slot_moment),
     },
 }

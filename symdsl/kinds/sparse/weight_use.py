@@ -15,7 +15,7 @@ from torch import Tensor
 from symdsl.evidence.weight_use import WeightUse
 from symdsl.kinds.convolution.weight_use import patches
 from symdsl.kinds.dense.weight_use import by_input_plane, by_output_plane
-from symdsl.kinds.group.weight_use import FILTERS, filter_moment, mixed, of_patches
+from symdsl.kinds.group.weight_use import FILTERS, by_element, filter_moment, mixed, of_patches
 from symdsl.kinds.sparse.module import SparseConv, SparseFullyConnected
 from symdsl.nn import Path
 
@@ -94,11 +94,9 @@ def _filters(slopes: Callable[[Any], Tensor]) -> WeightUse:
     """Return the use of a parameter of phi, given the slopes of phi in it, `[anchor, parameter, point]`."""
 
     def per_example(path: SparseConv, x: Tensor, y: Tensor) -> Tensor:
-        channels, elements = path.u.shape[1], (-1, path.order)
-        read = patches(x, path.kernel, path.stride).unflatten(1, (channels, -1)).flatten(2, 3)
-        by_anchor = path.u.flatten(1).T @ y.unflatten(1, elements).flatten(2)
-        by_anchor = by_anchor.unflatten(2, (path.order, -1)).unflatten(1, (channels, -1)).flatten(2, 3)
-        taps = (by_anchor @ read.mT).sum(1).unflatten(1, elements)
+        read = by_element(path, patches(x, path.kernel, path.stride)).flatten(2, 3)
+        by_anchor = torch.einsum("dcp,ndgt->ncpgt", path.u, by_element(path, y).flatten(3)).flatten(2, 3)
+        taps = by_element(path, (by_anchor @ read.mT).sum(1))
         return torch.einsum("npgs,pdgs->npd", taps, slopes(path)[..., path.move]).flatten(1)
 
     return WeightUse.exact(per_example)
