@@ -154,12 +154,14 @@ def audit(module: nn.Module, data: Examples | tuple[Tensor, Tensor], group: str 
             unless n is 2 or 4.
 
     Raises:
-        TypeError: if the data are neither.
+        TypeError: if the module is none, such as a run, or the data are neither.
         ValueError: if there is no such group, it does not fit the images, these are not `[n, C, h, w]`, there is not a
             label for each of them, a label is not a class of the module's, outputs are not `[n, class]`, or images or
             outputs are not finite.
         RunError: if the targets are not classes.
     """
+    if not isinstance(module, nn.Module):
+        raise TypeError(f"`module` (a {type(module).__name__}) must be a torch module, such as the `network` of a run")
     if not isinstance(data, Examples) and not (isinstance(data, tuple) and len(data) == 2):
         raise TypeError(f"`data` (a {type(data).__name__}) must be examples, such as `dataset.test`, or a pair (x, y)")
     x, y = (data.x, data.y) if isinstance(data, Examples) else map(as_tensor, data, ("x", "y"))

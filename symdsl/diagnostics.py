@@ -142,6 +142,11 @@ class RunError(Exception):
     """Raised when data, a run, a device or a file cannot be used; the message says in one line what to do."""
 
 
+def not_a_spec(given: object) -> TypeError:
+    """Return the error of a function that takes a spec, and was given something else, such as the path of one."""
+    return TypeError(f"`spec` (={str(given)!r}) must be a Spec: `symdsl.load(path)` reads one from a file")
+
+
 class Collector:
     """Collects the diagnostics of one check, and looks up the source lines they point at.
 

@@ -10,18 +10,22 @@ from typing import TYPE_CHECKING
 import attrs
 import networkx as nx
 import torch
+from torch import Tensor
 from torch import nn as torch_nn
 
 from symdsl import nn
 from symdsl.analysis import facts
 from symdsl.analysis.joins import joins
-from symdsl.diagnostics import RunError
+from symdsl.diagnostics import RunError, not_a_spec
 from symdsl.graph.build import chain
 from symdsl.kinds import KINDS, Site
 
 if TYPE_CHECKING:
     from symdsl.spec import Spec
 
+
+_ALIKE = 1e-3
+"""Difference of two maps in float32, as a share of the largest number, that is taken to be round-off."""
 
 BRANCHES = 0.1
 """The share that all residual blocks in a row add at first to the second moment of their map.
@@ -94,12 +98,12 @@ def compile(spec: Spec | nx.DiGraph[str], seed: int | None = None) -> nn.Network
         A module `[example, channel, row, column] -> [example, output]`.
 
     Raises:
-        RunError: if the kind of an installed package cannot be imported, or does not describe the use of a parameter,
-            or describes it wrongly.
+        RunError: if the kind of an installed package cannot be imported, maps to another shape or does not describe the
+            use of a parameter, or describes it wrongly.
         TypeError: `spec` is something else, such as the path of one.
     """
     if not hasattr(spec, "graph"):
-        raise TypeError(f"`spec` (={str(spec)!r}) must be a Spec: `symdsl.load(path)` reads one from a file")
+        raise not_a_spec(spec)
     graph = spec if isinstance(spec, nx.DiGraph) else spec.graph()
     if seed is None:
         seed = 0 if isinstance(spec, nx.DiGraph) else spec.facts.search.seed
@@ -192,18 +196,40 @@ def _of_packages(nodes: Iterable[facts.Node]) -> Iterator[tuple[facts.Layer, fac
 
 
 def _check_uses(path: nn.Path, layer: facts.Layer, candidate: facts.Candidate) -> None:
-    """Refuse a path of a package from whose description another curvature would follow than it has."""
+    """Refuse a path of a package that maps otherwise than its layer needs, or has another curvature than described."""
     from symdsl.evidence import check_weight_uses  # only kinds of packages need it
 
-    parameters = [one for one in path.parameters() if one.requires_grad]
-    if not parameters or any(one.is_inference() or one.is_meta for one in parameters):
-        return  # there is nothing to differentiate
+    tensors = [*path.parameters(), *path.buffers()]
+    if any(one.is_meta for one in tensors):
+        return
     x = torch.randn(2, *layer.in_shape.grid, generator=torch.Generator().manual_seed(0), device="cpu")
+    x = x.to(next((one for one in tensors if one.is_floating_point()), x))
+    kind, place = KINDS[candidate.kind], f"{layer.name}.{candidate.name}"
     try:
-        check_weight_uses(path, x.to(parameters[0]))
+        _check_outputs(path, layer, x)
     except Exception as error:
-        wrong = f"`{KINDS[candidate.kind].weight_use}` describes `{layer.name}.{candidate.name}` wrongly"
+        raise RunError(f"`{kind.module}` computes `{place}` wrongly: {type(error).__name__}: {error}") from error
+    if not any(one.requires_grad for one in path.parameters()) or any(one.is_inference() for one in tensors):
+        return  # there is nothing to differentiate
+    try:
+        check_weight_uses(path, x)
+    except Exception as error:
+        wrong = f"`{kind.weight_use}` describes `{place}` wrongly"
         raise RunError(f"{wrong}: {type(error).__name__}: {error}") from error
+
+
+@torch.no_grad()
+def _check_outputs(path: nn.Path, layer: facts.Layer, x: Tensor) -> None:
+    with nn.evaluation_mode(path), torch.random.fork_rng(devices=[]):
+        y, expected = path(x), [len(x), *layer.out_shape.grid]
+        if list(y.shape) != expected:
+            raise ValueError(f"it writes {list(y.shape)}, expected {expected}")
+        down, right = layer.strides
+        if not path.samples or down == right == 1:
+            return
+        kept = path.fine(x)[:, :, ::down, ::right]
+    if kept.shape != y.shape or not torch.allclose(kept, y, rtol=0, atol=_ALIKE * float(y.abs().max())):
+        raise ValueError("its `forward` does not keep every `stride`-th position of `fine`")
 
 
 def _brought(
@@ -222,6 +248,8 @@ def _brought(
         raise RunError(f"`{module}` cannot build `{place}`: {type(error).__name__}: {error}") from error
     if not isinstance(path, nn.Path):
         raise RunError(f"`{module}` must build `{place}` as a `symdsl.nn.Path`, found `{type(path).__name__}`")
+    if strange := set(path.linear_in) - {name for name, _ in path.named_parameters()}:
+        raise RunError(f"`linear_in` of `{place}` names `{min(strange)}`, which is none of its tensors")
     declared = [(tensor.name, tuple(tensor.shape)) for tensor in candidate.tensors]
     built = [(name, tuple(tensor.shape)) for name, tensor in path.named_parameters() if tensor.requires_grad]
     if sorted(built) != sorted(declared):

@@ -130,6 +130,11 @@ def test_a_map_that_a_group_cannot_turn_is_left_out() -> None:
     assert [one.name for one in symdsl.audit(module, examples()).layers] == ["2"]
 
 
+def test_what_is_no_module_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"`module` \(a str\) must be a torch module, such as the `network` of a run"):
+        symdsl.audit("runs/x", examples())  # type: ignore[arg-type]
+
+
 def test_any_module_is_audited_and_left_as_it_was() -> None:
     torch.manual_seed(0)
     module = nn.Sequential(nn.Conv2d(1, 2, 3, padding=1), nn.ReLU(), nn.Dropout(0.5), nn.Flatten(), nn.Linear(128, 3))

@@ -365,6 +365,67 @@ silent, talkative, changed, dropping, hidden, centred = map(
 )
 
 
+class Unaligned(Conv):
+    """A convolution whose map at stride 1 is another than that of which it keeps positions."""
+
+    def fine(self, x: Any) -> Any:
+        return 2 * super().fine(x)
+
+
+class Coarse(Conv):
+    """A convolution without a map at stride 1."""
+
+    def fine(self, x: Any) -> Any:
+        return NetworkPath.fine(self, x)
+
+
+class Misnamed(Conv):
+    """A convolution that is said to be linear in a tensor that it does not have."""
+
+    linear_in = ("v",)
+
+
+def strided(kind: type[Conv]) -> Callable[..., Conv]:
+    return lambda layer, candidate, scale, generator: kind(1, 2, 3, layer.strides, scale, generator)
+
+
+def one_plane(layer: Any, candidate: Any, scale: float, generator: torch.Generator) -> Conv:
+    return Conv(1, 1, 3, scale=scale, generator=generator)
+
+
+def one_plane_declared(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
+    return (Tensor("w", (1, 1, 3, 3), FactorSize(1, 1), FactorSize(9, 1)),)
+
+
+unaligned, coarse, misnamed = map(strided, (Unaligned, Coarse, Misnamed))
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            {"module": f"{__name__}:one_plane", "tensors": one_plane_declared},
+            r"one_plane` computes `l1.MINE` wrongly: ValueError: it writes \[2, 1, 8, 8\], expected \[2, 2, 4, 4\]",
+        ),
+        ({"module": f"{__name__}:unaligned"}, "ValueError: its `forward` does not keep every `stride`-th position of"),
+        ({"module": f"{__name__}:coarse"}, "TypeError: Coarse does not sample, so it has no map at stride 1"),
+        ({"module": f"{__name__}:misnamed"}, "`linear_in` of `l1.MINE` names `v`, which is none of its tensors"),
+    ],
+)
+def test_a_path_that_does_not_fit_its_layer_is_refused(
+    offered: Callable[..., None], change: dict[str, Any], reason: str
+) -> None:
+    offered(**change)
+    with pytest.raises(RunError, match=reason):
+        symdsl.compile(symdsl.parse(MINE.replace("-> 2", "-> 2 stride 2")))
+
+
+def test_a_path_that_samples_fits_its_layer(offered: Callable[..., None]) -> None:
+    offered()
+    net = symdsl.compile(symdsl.parse(MINE.replace("-> 2", "-> 2 stride 2")))
+    assert net(torch.randn(2, 1, 8, 8)).shape == (2, 10)
+
+
 def with_factor(site: Site, arguments: Arguments) -> tuple[Tensor, ...]:
     return (*CONV.tensors(site, arguments), Tensor("a", (1,), FactorSize(1, 1), FactorSize(1, 1)))
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import pytest
 import torch
-from torch.func import functional_call, grad, vmap
+from torch.func import functional_call, grad, jvp, vjp, vmap
 
 from oracles.comparison import assert_same, noise
 from oracles.records import Chain, candidate, sparse
@@ -112,6 +112,33 @@ def test_a_network_can_be_mapped_over_examples(layers: str) -> None:
     for number, one in enumerate(x):
         for key, expected in grad(loss)(parameters, one).items():
             assert_same(found[key][number], expected)
+
+
+@pytest.mark.parametrize(
+    "layers",
+    [
+        "layer: F-FC + CONV(3) -> 4 stride 2\nlayer: F-FC + CONV(3) -> 20 stride 2",
+        "layer: CONV(3) -> 20",
+        "lift p4\nlayer: GCONV(3) + F-GFC -> 5 stride 2\nproject mean",
+    ],
+)
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:FutureWarning")  # torch's own, on first use
+def test_derivatives_in_forward_mode_are_those_of_the_backward_pass(layers: str) -> None:
+    text = f"data digits\nnetwork n {{\ninput image(1, 8, 8)\n{layers}\nflatten\nlayer: FC -> classes\n}}"
+    net = lowering.compile(parse(text)).double()
+    values = (dict(net.named_parameters()), noise(3, 1, 8, 8))
+    moves = ({key: noise(*one.shape, seed=1) for key, one in values[0].items()}, noise(3, 1, 8, 8, seed=2))
+    weights = noise(3, 10, seed=3)
+
+    def outputs(parameters: dict[str, torch.Tensor], x: torch.Tensor) -> torch.Tensor:
+        return functional_call(net, parameters, (x,))
+
+    along = jvp(outputs, values, moves)[1]
+    by_parameter, by_input = vjp(outputs, *values)[1](weights)
+    expected = sum((by_parameter[key] * move).sum() for key, move in moves[0].items()) + (by_input * moves[1]).sum()
+    assert_same((along * weights).sum(), expected)
+    by_input_alone = jvp(lambda x: outputs(values[0], x), values[1:], moves[1:])[1]
+    assert_same((by_input_alone * weights).sum(), (by_input * moves[1]).sum())
 
 
 MINE = """data digits

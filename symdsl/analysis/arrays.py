@@ -104,7 +104,7 @@ def _read(path: Path, task: str) -> Outline:
             doubts = (*doubts, *doubts_of_targets(targets))
         classes = _targets(headers["y_train"])
         _check_alike(headers["y_train"], headers["y_test"], chosen)
-        return attrs.evolve(outline, classes=classes, targets=_largest(targets), doubts=doubts)
+        return attrs.evolve(outline, classes=classes, targets=_scales(targets), doubts=doubts)
 
 
 def _image(headers: Mapping[str, Header]) -> tuple[int, int, int]:
@@ -116,25 +116,37 @@ def _image(headers: Mapping[str, Header]) -> tuple[int, int, int]:
             raise BadDataError(f"{counts} must have the same number of examples, at least one")
         held = headers[f"x_{part}"].dtype
         if held.kind != "f" and held != "uint8":
-            raise BadDataError(f"`x_{part}` holds {held}, expected floats or uint8")
+            help = "save `x.astype(numpy.uint8)`, which is divided by 255, or `x.astype(numpy.float32)`"
+            raise BadDataError(f"`x_{part}` holds {held}, expected floats or uint8", help)
     shape, tested = headers["x_train"].shape, headers["x_test"].shape
     if len(shape) not in (3, 4) or 0 in shape:
         columns = f"`x[:, :, None, None]` makes the columns of a table channels: `input image({shape[-1]}, 1, 1)`"
         message = f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(shape)}"
         raise BadDataError(message, columns if len(shape) == 2 else "")
+    trained_on, tested_on = headers["x_train"].dtype, headers["x_test"].dtype
+    if (trained_on == "uint8") != (tested_on == "uint8"):
+        counts = f"`x_train` holds {trained_on} and `x_test` {tested_on}"
+        raise BadDataError(f"{counts}: both must hold uint8, which is divided by 255, or both floats")
     if tested[1:] != shape[1:]:
         raise BadDataError(f"`x_train` {list(shape)} and `x_test` {list(tested)} must be images of one shape")
     height, width = shape[-2:]
     return shape[1] if len(shape) == 4 else 1, height, width
 
 
-def _largest(targets: NDArray[Any]) -> float:
-    """The root mean square of the largest column of targets `[example, target]`; 0 where it is not finite."""
+def _scales(targets: NDArray[Any]) -> tuple[float, float]:
+    """The least standard deviation of columns of targets `[example, target]` that vary, and the largest root mean square.
+
+    What is not there, or not finite, is 1.
+    """
     import numpy as np
 
+    if not len(targets):
+        return 1.0, 1.0
+    exact = targets.astype(float)
     with np.errstate(all="ignore"):
-        found = float(np.sqrt(np.square(targets.astype(float)).mean(0).max())) if len(targets) else 0.0
-    return found if np.isfinite(found) else 0.0
+        deviations, most = exact.std(0), float(np.sqrt(np.square(exact).mean(0).max()))
+        least = float(deviations[np.ptp(exact, 0) > 0].min(initial=np.inf))
+    return least if np.isfinite(least) else 1.0, most if np.isfinite(most) else 1.0
 
 
 def _header(archive: zipfile.ZipFile, name: str) -> Header:

@@ -477,7 +477,7 @@ _TABLE = (
     ),
     Code(
         "W114",
-        "large regression targets",
+        "regression targets of another scale",
         "Initial weights and learning rates are for targets of mean 0 and variance 1. `standardize(targets)` brings "
         "them there; figures keep the targets' own units.",
         "data digits |> rotate(degrees = 45, label = angle)",

@@ -30,8 +30,9 @@ def _images(arguments: Arguments) -> Outline:
 _READERS: dict[str, Callable[[Arguments], Outline]] = {"arrays": _arrays, "images": _images}
 """How to find out about sources of which only their files say what they hold."""
 
-_LARGE = 10.0
-"""Root mean square of a regression's targets from which training takes long to reach them."""
+_LARGE, _SMALL = 10.0, 0.05
+"""Root mean square of a regression's targets from which training takes long to reach them, and standard deviation
+below which the first outputs drown them."""
 
 
 def analyse_data(node: ast.Data, scope: Scope) -> Data | None:
@@ -49,8 +50,10 @@ def analyse_data(node: ast.Data, scope: Scope) -> Data | None:
     known = tuple(step for step in transforms if step is not None)
     if source is None or outline is None or len(known) < len(transforms):
         return None
-    if outline.targets > _LARGE and "targets" not in outline.standardized:
-        message = f"the targets have a root mean square of {outline.targets:.3g}, but the first outputs one of about 1"
+    least, most = outline.targets
+    if "targets" not in outline.standardized and (most > _LARGE or least < _SMALL):
+        own = f"root mean square of {most:.3g}" if most > _LARGE else f"standard deviation of {least:.3g}"
+        message = f"the targets have a {own}, but the first outputs one of about 1"
         scope.collector.report("W114", source.span, message, help="add `|> standardize(targets)`")
     return Data(source, known, outline.channels, outline.height, outline.width, outline.classes, outline.task)
 

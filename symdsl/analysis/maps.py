@@ -62,6 +62,8 @@ def _checked(shape: Shape, data: Data, call: ast.Call, walker: Walker) -> Shape 
     help = f"write `{wanted}`, or change the data"
     if channels_last(delivered.channels, delivered.height, delivered.width):
         help = f"it looks as if channels came last: {CHANNELS_FIRST}"
+    if shape.is_line and shape == Shape(delivered.height, 1, delivered.width) and delivered.channels == 1:
+        help = "of signals `[n, channel, position]` save `x[:, :, None, :]`: `[n, h, w]` are images of one channel"
     message = f"the network reads images of {shape}, but the data deliver {delivered}"
     notes = [(data.source.span, f"delivers {delivered} after all transforms")]
     walker.scope.collector.report("E208", call.span, message, help=help, notes=notes)

@@ -95,7 +95,8 @@ class Outline:
         uneven: which file differs from another in size, where one does: only `resize` takes such images.
         standardized: what a `standardize` step has been applied to.
         sided: the transform whose labels or targets a mirrored image would not keep, if there is one.
-        targets: the root mean square of the largest targets, where it is known; 0 elsewhere.
+        targets: the least standard deviation of a target, and the largest root mean square, where they are known; 1
+            elsewhere.
         doubts: what is hardly meant.
     """
 
@@ -110,7 +111,7 @@ class Outline:
     uneven: str = ""
     standardized: frozenset[str] = frozenset()
     sided: str = ""
-    targets: float = 0.0
+    targets: tuple[float, float] = (1.0, 1.0)
     doubts: tuple[Doubt, ...] = ()
 
     def __str__(self) -> str:
@@ -192,7 +193,9 @@ def _rotate(outline: Outline, arguments: Arguments) -> Outline:
         raise MisfitError("the targets are standardized already, and the angle would replace them: move it in front")
     if outline.sided == _BY_ANGLE:
         raise MisfitError("the angle of an earlier `rotate` is the target already, and this one would replace it")
-    return attrs.evolve(outline, task="regression", classes=1, names=(), sided=_BY_ANGLE, targets=degrees / 3**0.5)
+    return attrs.evolve(
+        outline, task="regression", classes=1, names=(), sided=_BY_ANGLE, targets=(degrees / 3**0.5,) * 2
+    )
 
 
 def _given(arguments: Arguments) -> Outline:

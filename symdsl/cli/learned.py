@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import rich_click as click
 
-from symdsl.cli.options import PATH, device_option, json_option, output_option, view_option
+from symdsl.analysis.overrides import Override
+from symdsl.cli.options import PATH, device_option, json_option, output_option, settings_of_data, view_option
 from symdsl.cli.terminal import deliver, note, refuse_overwriting
 from symdsl.groups import ORBITS, is_orbit
 from symdsl.views import PREDICTION_VIEWS, audit_bytes, json_bytes
@@ -35,10 +36,15 @@ def orbit_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     metavar="G",
     help="Movements of the input: p4 (quarter turns), p4m (with flips), translations, or rotations(n).",
 )
+@click.option(
+    "--set", "settings", multiple=True, metavar="data.K=V", callback=settings_of_data, help="Change the data."
+)
 @output_option(help="File of the picture, an SVG; by default audit.svg, in the run's folder or, for a SPEC, here.")
 @device_option
 @json_option
-def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool) -> None:
+def audit(
+    run: Path, group: str, settings: dict[str, Override], output: Path | None, device: str, as_json: bool
+) -> None:
     """Measure how invariant a classifier is: compare outputs, saliency maps and layers of moved test images.
 
     For a SPEC, which ends with `.sym`, the network is measured with its initial weights.
@@ -51,9 +57,9 @@ def audit(run: Path, group: str, output: Path | None, device: str, as_json: bool
     is_spec = run.suffix == ".sym"
     if is_spec:
         refuse_overwriting([run], output)
-    if output is not None and output.suffix not in ("", ".svg"):
+    if output is not None and output.suffix.lower() not in ("", ".svg"):
         raise click.UsageError(f"the picture is an SVG: name a file that ends with `.svg`, not `{output}`")
-    done = audit_spec_or_run(run, group, device, note)
+    done = audit_spec_or_run(run, group, device, note, settings)
     path = output or (Path("audit.svg") if is_spec else run / "audit.svg")
     content = attrs.asdict(done.found)
     click.echo(json_bytes(content) if as_json else audit_bytes(content), nl=False)

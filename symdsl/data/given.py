@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, default_collate
@@ -98,6 +99,8 @@ def _images(x: Tensor, name: str) -> Tensor:
 
 
 def _targets(values: Any, name: str) -> Tensor:
+    if isinstance(values, np.ndarray) and values.dtype.kind in "US":
+        raise TypeError(f"`{name}` holds texts: `numpy.unique({name}, return_inverse=True)[1]` numbers classes from 0")
     y = as_tensor(values, name).detach().cpu()
     if y.is_complex() or y.dtype == torch.bool:
         raise TypeError(f"`{name}` (={y.dtype}) must hold integers, which are labels, or floats, which are targets")

@@ -63,6 +63,10 @@ class Preparation:
         if skipped:
             steps = ", ".join(written(step) for step in skipped)
             yield f"note: the data of the run went through {steps}; these inputs do not"
+        yield from self.doubts(x)
+
+    def doubts(self, x: Tensor) -> Iterator[str]:
+        """Yield what to know of prepared images: values far from the training images'."""
         doubt = self.found.doubt(x)
         if doubt:
             yield f"note: {doubt}, after the transforms: are the units the same?"

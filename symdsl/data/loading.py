@@ -19,7 +19,7 @@ from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 from symdsl.data.records import Dataset, Streams, Watch, seeded, unwatched
 from symdsl.data.sources import SOURCES
 from symdsl.data.transforms import TRANSFORMS
-from symdsl.diagnostics import RunError
+from symdsl.diagnostics import RunError, not_a_spec
 
 if TYPE_CHECKING:
     from symdsl.spec import Spec
@@ -49,12 +49,15 @@ def load(
         Training and test examples on the CPU, not augmented; in memory, or mapped from files where that is too small.
 
     Raises:
+        TypeError: `source` is something else, such as the path of a spec.
         ValueError: if data are given, but the spec names another source.
         RunError: if the data are missing, cannot be read, or are not what the spec says; the message says what and
             where.
     """
     if isinstance(source, Data):
         data, seed = source, 0 if seed is None else seed
+    elif not hasattr(source, "facts"):
+        raise not_a_spec(source)
     else:
         data, seed = source.facts.data, source.facts.search.seed if seed is None else seed
     with torch.device("cpu"):  # also where torch's default device is another

@@ -13,6 +13,7 @@ from symdsl.data.loading import stages
 from symdsl.data.records import Dataset, Examples
 from symdsl.data.sheet import sheet
 from symdsl.data.transforms import moments
+from symdsl.diagnostics import not_a_spec
 
 if TYPE_CHECKING:
     from symdsl.spec import Spec
@@ -46,9 +47,12 @@ def inspect(spec: Spec, seed: int | None = None, examples: int = 8, given: Datas
         given: the data of a spec that has `data given(...)`, before its transforms.
 
     Raises:
+        TypeError: `spec` is something else, such as the path of one.
         ValueError: if `examples` is below 1, or data are given, but the spec names another source.
         RunError: if the data cannot be read, or are not what the spec says.
     """
+    if not hasattr(spec, "facts"):
+        raise not_a_spec(spec)
     if examples < 1:
         raise ValueError(f"`examples` (={examples}) must be at least 1")
     data, seed = spec.facts.data, spec.facts.search.seed if seed is None else seed
@@ -79,7 +83,7 @@ def _labels(dataset: Dataset, outline: Outline) -> dict[str, Any]:
 
 
 def _targets(dataset: Dataset, outline: Outline) -> dict[str, Any]:
-    train, test = dataset.train.y, dataset.test.y
+    train, test = (dataset.preprocessing.restored_targets(part.y.double()) for part in (dataset.train, dataset.test))
     return {
         "targets": [
             {"target": target, "train": _spread(train[:, target]), "test": _spread(test[:, target])}

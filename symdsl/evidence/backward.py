@@ -137,7 +137,8 @@ def estimate(
             where a rank would otherwise have none of these or none of the others.
 
     Raises:
-        TypeError: it is not known how a parameter tensor is used, or its path did not record its use.
+        TypeError: it is not known how a parameter tensor is used, or its path did not record its use, or its output was
+            changed in place.
         ValueError: there are no examples, or no parameters are learned.
         RunError: there are more ranks than examples.
         NumericalError: an output of the network is not finite.
@@ -162,8 +163,10 @@ def estimate(
                 raise TypeError(
                     f"the use of `{lost[0]}` was not recorded in the forward pass, so its curvature is unknown"
                 )
+            if changed := [key for key in learned if recorded[key].output.grad_fn is not recorded[key].node]:
+                raise TypeError(f"what `{changed[0]}` wrote was changed in place, so its curvature is unknown")
             uses = {key: BatchUse.of(use) for key, use in recorded.items() if key in learned}
-            loss += likelihood.loss(outputs.detach(), targets[own].to(net.device)).double()
+            loss += likelihood.loss(outputs.detach().double(), targets[own].to(net.device))
             width = outputs.shape[1]
             everywhere = ranks.gathered_examples(outputs.detach(), ranks.shares(len(inputs)))
             if not bool(everywhere.isfinite().all()):  # labels cannot be drawn from them

@@ -117,13 +117,13 @@ class Laplace:
         that, the evidence at their mode is no lower.
 
         Args:
-            keys: of the tensors that are left out.
+            keys: of the tensors that are left out; a text is one key.
             loss: the likelihood's loss without them, summed over examples.
 
         Raises:
             ValueError: a tensor of a key has no precision.
         """
-        gone = frozenset(keys)
+        gone = frozenset([keys] if isinstance(keys, str) else keys)
         if unknown := gone - self.precisions.keys():
             raise ValueError(f"`keys` names tensors without a precision: {', '.join(sorted(unknown))}")
         held = {**self.precisions, **dict.fromkeys(gone, _HELD)}
@@ -186,7 +186,8 @@ def fit(
 ) -> Laplace:
     """Return the Laplace approximation of a network at its present parameters; frozen ones are given.
 
-    In a process group all ranks call it, and the methods of what it returns, alike: they divide the work.
+    In a process group all ranks call it, and the methods of what it returns, alike: they divide the work. The network
+    is in evaluation mode meanwhile: no two threads may use it at a time.
 
     Args:
         net: a network made by `symdsl.compile`.
@@ -198,7 +199,8 @@ def fit(
         fisher: `exact`, `mc(m)`, `rademacher(m)`, or a `Fisher`.
         precisions: prior precisions by key of `net.tensors()`; 1 for those left out.
         noise: variance of the Gaussian likelihood; 1 for classification.
-        seed: of drawn labels, for `mc(m)`, of random signs, for `rademacher(m)`, and of sketches, for `joint`.
+        seed: of drawn labels, for `mc(m)`, of random signs, for `rademacher(m)`, and of the sums that more than 1,024
+            gradients are sketched to, for `joint`; the sketch of a tensor's parameters follows from its key.
         batch: examples at a time; changes nothing but round-off, memory and which labels or signs are drawn.
 
     Raises:
@@ -235,7 +237,7 @@ def fit(
     source = fisher if isinstance(fisher, Fisher) else parse_fisher(str(fisher))
     drawn = torch.Generator(net.device).manual_seed(seed)
     found = estimate(net, x, y, likelihood, source, drawn, CURVATURES[curvature], int(batch))
-    return laplace_of(net, found, likelihood, dict.fromkeys(parameters, 1.0) | given, noise)
+    return laplace_of(net, found, likelihood, dict.fromkeys(parameters, 1.0) | given, float(noise))
 
 
 def _check_all_counted(net: Network, parameters: Mapping[str, nn.Parameter]) -> None:
@@ -261,7 +263,7 @@ def _targets(net: Network, x: Tensor, y: Tensor) -> Tensor:
         if not bool(values.isfinite().all()):
             raise ValueError(f"`examples.{name}` holds a number that is not finite")
     with evaluation_mode(net):
-        width = outputs_of(net, x[:1]).shape[1]
+        width = outputs_of(net, x[:1].clone()).shape[1]
     real = y.is_floating_point()
     y = y.unsqueeze(1) if real and y.ndim == width == 1 else y if real else y.long()
     wanted = [len(x), width] if real else [len(x)]

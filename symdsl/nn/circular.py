@@ -39,7 +39,8 @@ def circular_pad(x: Tensor, kernel: Sides) -> Tensor:
 def circular_conv(x: Tensor, weight: Tensor, stride: Sides = 1, groups: int = 1) -> Tensor:
     """Return the cross-correlation on the torus y[c', t] = sum_{c, s} x[c, stride t + s] weight[c', c, s], s centred.
 
-    With `groups`, the planes are cut into as many runs that do not mix, as in `torch.nn.functional.conv2d`.
+    With `groups`, the planes are cut into as many runs that do not mix, as in `torch.nn.functional.conv2d`. The stride
+    divides the sides of the map, and the kernel's are odd, and no larger than twice the map's and one.
     """
     rows, columns = weight.shape[-2:]
     if groups == 1 and _is_dense(x, weight, pair(stride)):
@@ -97,6 +98,10 @@ class _CircularPad(Function):
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, int, int], output: Tensor) -> None:
         _, ctx.rows, ctx.columns = inputs
+
+    @staticmethod
+    def jvp(ctx: Any, x: Tensor, *_: None) -> Tensor:
+        return _CircularPad.forward(x, ctx.rows, ctx.columns)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None]:

@@ -55,6 +55,12 @@ class _Align(Function):
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor, int, int], output: Tensor) -> None:
         _, phase, ctx.rows, ctx.columns = inputs
         ctx.save_for_backward(phase)
+        ctx.save_for_forward(phase)
+
+    @staticmethod
+    def jvp(ctx: Any, x: Tensor, *_: None) -> Tensor:
+        (phase,) = ctx.saved_tensors
+        return _shifted(x, phase, ctx.rows, ctx.columns, 1)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> tuple[Tensor, None, None, None]:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.autograd.graph import Node
 
 from symdsl.nn.circular import Sides, pair
 from symdsl.nn.path import Path
@@ -28,6 +29,7 @@ class Use(NamedTuple):
         output: the intermediate value whose gradient is pulled back.
         scale: d(output) / d(what the tensor produced).
         copies: rows of inputs and output that belong to one example, one after the other.
+        node: of autograd, which made the output; it is the output's no longer once that is changed in place.
     """
 
     owner: nn.Module
@@ -36,6 +38,7 @@ class Use(NamedTuple):
     output: Tensor
     scale: float
     copies: int = 1
+    node: Node | None = None
 
 
 class _Read(NamedTuple):
@@ -143,8 +146,8 @@ class RelaxedLayer(nn.Module):
         if uses is not None:
             for key, read in reads.items():
                 output, scale = (y, self.scale) if read.output is None else (read.output, 1.0)
-                uses[key] = Use(read.path, read.tensor, read.inputs, output, scale)
-            uses[BIAS] = Use(self, BIAS, x, y, 1.0)
+                uses[key] = Use(read.path, read.tensor, read.inputs, output, scale, node=output.grad_fn)
+            uses[BIAS] = Use(self, BIAS, x, y, 1.0, node=y.grad_fn)
         return y
 
     def active(self) -> list[tuple[str, Path]]:

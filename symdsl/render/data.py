@@ -29,6 +29,7 @@ TARGET_COLUMNS = (
     ("most", "right"),
 )
 MOST_LABELS = 40
+MOST_CHANNELS = 6
 _BAR = 24
 _PARTS = {"train": "training", "test": "test"}
 
@@ -55,7 +56,9 @@ def _step(title: str, part: str, found: Mapping[str, Any]) -> Cells:
 
 
 def _channels(values: Sequence[float]) -> str:
-    """One number per channel; what rounds to zero is zero."""
+    """One number per channel, or the range of many; what rounds to zero is zero."""
+    if len(values) > MOST_CHANNELS:
+        return f"{_channels([min(values)])} to {_channels([max(values)])}"
     return ", ".join(f"{value:.3f}".replace("-0.000", "0.000") for value in values)
 
 

@@ -41,6 +41,9 @@ MOST_POINTS = 2000
 MOST_CELLS = 40
 """Classes up to which a confusion matrix is legible."""
 
+_MOST_APART = 10.0
+"""How many times larger one target may vary than another, and share axes with it."""
+
 _LONGEST_LABEL = 24
 """Letters of a class in the labels of an axis; the rest of a longer name is shown where the pointer is."""
 
@@ -296,8 +299,17 @@ def reliability_chart(found: Reliability) -> Chart:
 
 
 def targets_chart(target: NDArray[Any], predicted: NDArray[Any]) -> Chart:
-    """Return a chart of predicted against true targets of a regression, a colour for each target."""
+    """Return a chart of predicted against true targets of a regression, a colour for each target.
+
+    Targets of other scales are divided by their standard deviations, each by its own.
+    """
     step = -(-len(target) // MOST_POINTS) or 1
+    scales = target.std(0)
+    varying = scales[scales > 0]
+    unit = ""
+    if len(varying) > 1 and varying.max() > _MOST_APART * varying.min():
+        target, predicted = (one / (scales + (scales == 0)) for one in (target, predicted))
+        unit = ", in standard deviations of each target"
     low, high = float(min(target.min(), predicted.min())), float(max(target.max(), predicted.max()))
     traces = [
         Trace(
@@ -315,7 +327,12 @@ def targets_chart(target: NDArray[Any], predicted: NDArray[Any]) -> Chart:
     ]
     line = {"type": "scatter", "mode": "lines", "name": "exact", "x": [low, high], "y": [low, high]}
     traces.append(Trace(line | {"line": {"dash": "dash", "width": 1}, "hoverinfo": "skip"}, {"line.color": INK}))
-    return Chart("Predicted and true targets", traces, _axes("true", "predicted") | {"showlegend": True}, height=400)
+    return Chart(
+        "Predicted and true targets",
+        traces,
+        _axes(f"true{unit}", f"predicted{unit}") | {"showlegend": True},
+        height=400,
+    )
 
 
 def time_chart(runs: Sequence[tuple[str, Mapping[str, float]]]) -> Chart:

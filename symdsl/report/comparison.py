@@ -19,7 +19,7 @@ from symdsl.render.cells import UNKNOWN, is_unlearned
 from symdsl.report import charts
 from symdsl.report.charts import Chart
 from symdsl.report.page import Cell, Page, Section, Table
-from symdsl.report.reading import Run
+from symdsl.report.reading import EVIDENCE, Run
 from symdsl.report.single import TILES, picture_uri
 from symdsl.runs.folder import CHANGED
 from symdsl.runs.summary import moments, value_at
@@ -51,6 +51,8 @@ def comparison(runs: Sequence[Run]) -> Page:
     words = "The best of each column is bold." if comparable else "The data differ, so none is called best."
     if comparable and any(len(read) > 1 for read in _read_by_seed(runs)):
         words += f" With the same seed, not all runs have read the same numbers: {CHANGED}."
+    if comparable and _has_bounds_and_evidences(run for _, run in finished):
+        words += " Bounds (`elbo`) and Laplace evidences are not compared."
     if any(len(group.runs) > 1 for group in found):
         words += " Spreads are standard deviations between seeds."
     chose = "What each search chose, and its share."
@@ -150,8 +152,10 @@ def _metrics(found: Sequence[Group], names: Mapping[Run, str], comparable: bool)
     best_run = [_best(path, [value_at(result, path) for result in results]) for _, path, _ in shown]
     means = [[_mean(group, path) for _, path, _ in shown] for group in found]
     best_mean = [_best(path, [row[column] for row in means]) for column, (_, path, _) in enumerate(shown)]
-    if not comparable:
-        best_run = best_mean = [None] * len(shown)
+    mixed = _has_bounds_and_evidences(run for group in found for run in group.runs)
+    for column, (_, path, _) in enumerate(shown):
+        if not comparable or (mixed and path == (EVIDENCE,)):
+            best_run[column] = best_mean[column] = None
     rows: list[list[Cell]] = []
     for group, mean in zip(found, means, strict=True):
         for run in group.runs:
@@ -162,6 +166,11 @@ def _metrics(found: Sequence[Group], names: Mapping[Run, str], comparable: bool)
         if sum(run.result is not None for run in group.runs) > 1:
             rows.append([(f"mean of {group.name}", False), *_mean_cells(group, mean, shown, best_mean)])
     return Table(heads, rows)
+
+
+def _has_bounds_and_evidences(runs: Iterable[Run]) -> bool:
+    """Return whether some runs report the variational bound, and others Laplace's evidence."""
+    return len({run.result["objective"] == "elbo" for run in runs if run.result}) > 1
 
 
 def _mean_cells(

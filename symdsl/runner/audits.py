@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import torch
@@ -37,20 +38,31 @@ class Audited:
     picture: bytes
 
 
-def audit_spec_or_run(path: Path, group: str, device: str = "auto", tell: Tell = untold) -> Audited:
+def audit_spec_or_run(
+    path: Path,
+    group: str,
+    device: str = "auto",
+    tell: Tell = untold,
+    overrides: Mapping[str, Any] | None = None,
+) -> Audited:
     """Audit the network of a finished run, or of a spec with its initial weights, on the test data.
 
     Args:
         path: a run's folder, or a spec, which ends with `.sym`.
         group: see `symdsl.audit`.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
-        tell: takes a line about data that have changed since the run.
+        tell: takes a line about data that have changed since the run, or that are not like its own.
+        overrides: changes to the spec's data.
 
     Raises:
-        SpecError: the spec is wrong.
+        SpecError: the spec is wrong, or the overrides do not fit it.
         RunError: the run is not finished, its data cannot be used, or the group does not fit the images.
     """
-    net, test, outputs = _of_spec(path, device) if path.suffix == ".sym" else _of_run(path, device, tell)
+    if path.suffix == ".sym":
+        net, test, outputs = _of_spec(path, device, overrides)
+    else:
+        run = load_run(path, device)
+        net, test, outputs = run.network, examples_for(run, overrides, tell=tell), run.classes
     try:
         found = audit(net, test, group)
     except ValueError as error:
@@ -58,16 +70,11 @@ def audit_spec_or_run(path: Path, group: str, device: str = "auto", tell: Tell =
     return Audited(found, _picture(net, test, outputs, found, path.stem))
 
 
-def _of_spec(path: Path, device: str) -> tuple[Network, Examples, Sequence[str]]:
-    spec = load(path)
+def _of_spec(path: Path, device: str, overrides: Mapping[str, Any] | None) -> tuple[Network, Examples, Sequence[str]]:
+    spec = load(path, overrides)
     net, dataset = lowering.compile(spec).to(resolve_device(device)), data_room.load(spec)
     settle(net, dataset.train.x, spec.facts.search.seed)
     return net, dataset.test, dataset.preprocessing.names(spec.facts.data.classes)
-
-
-def _of_run(path: Path, device: str, tell: Tell) -> tuple[Network, Examples, Sequence[str]]:
-    run = load_run(path, device)
-    return run.network, examples_for(run, tell=tell), run.classes
 
 
 def _picture(net: Network, test: Examples, outputs: Sequence[str], found: Audit, title: str) -> bytes:

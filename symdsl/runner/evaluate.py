@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ def untold(line: str) -> None:
 
 
 def evaluate(
-    run: str | Path,
+    run: str | os.PathLike[str],
     overrides: Mapping[str, Any] | None = None,
     device: str = "auto",
     data: Dataset | None = None,
@@ -40,7 +41,7 @@ def evaluate(
     """Return test metrics of the network that a run learned.
 
     Args:
-        run: a finished run's folder.
+        run: a finished run's folder, or the run itself.
         overrides: changes to the spec's data, e.g. `{"data.copies": 1}`.
         device: `auto`, `cpu`, `cuda` or `cuda:n`.
         data: of a spec that has `data given(...)`, see `symdsl.data.from_tensors`.
@@ -87,7 +88,7 @@ def examples_for(
         run: a finished run.
         overrides: changes to the spec's data.
         given: the data of a spec that has `data given(...)`.
-        tell: takes a line if the spec's own data are no longer those of the run.
+        tell: takes a line if the spec's own data are no longer those of the run, or others are not like these.
 
     Raises:
         SpecError: the overrides do not fit the spec.
@@ -106,6 +107,8 @@ def examples_for(
     dataset = data_room.load(found, run.result["seed"], model.preprocessing, given=given)
     if not overrides and given is None and fingerprint(dataset) != folder.read_info()["dataset"]:
         tell(f"note: these are not the numbers that {run.folder.name} learned from: {CHANGED}")
+    for doubt in run.prepare.doubts(dataset.test.x) if overrides or given is not None else ():
+        tell(doubt)
     if model.data.task == "regression":
         return dataset.test
     labels = model.preprocessing.renumbered(dataset.test.y, dataset.preprocessing.classes or ())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,9 @@ class Run:
     model: Model = attrs.field(repr=False)
     result: dict[str, Any] = attrs.field(repr=False)
     prepare: Preparation = attrs.field(repr=False)
+
+    def __fspath__(self) -> str:
+        return str(self.folder)
 
     @property
     def network(self) -> Network:
@@ -149,11 +153,11 @@ class Run:
 
 
 @torch.inference_mode(False)
-def load_run(path: str | Path, device: str | torch.device = "auto") -> Run:
+def load_run(path: str | os.PathLike[str], device: str | torch.device = "auto") -> Run:
     """Open a finished run.
 
     Args:
-        path: its folder.
+        path: its folder, for which its `Result` stands as well.
         device: the device of its network: `auto`, `cpu`, `cuda` or `cuda:n`.
 
     Raises:

@@ -35,6 +35,9 @@ class Recorded(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self.content)
 
+    def __fspath__(self) -> str:
+        return str(self.folder)
+
 
 @attrs.frozen(eq=False)
 class Result(Recorded):

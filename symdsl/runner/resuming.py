@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -80,7 +81,7 @@ class Weights:
     tensors: dict[str, Tensor] = attrs.field(repr=False)
 
     @classmethod
-    def of(cls, run: str | Path) -> Weights:
+    def of(cls, run: str | os.PathLike[str]) -> Weights:
         """Return the weights a finished run ended with, or those of the last checkpoint of another.
 
         Raises:

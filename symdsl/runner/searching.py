@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +24,7 @@ from symdsl import data as data_room
 from symdsl import lowering, ranks, render, runs
 from symdsl.data import Dataset
 from symdsl.data.checks import check_dataset
-from symdsl.diagnostics import NumericalError, RunError
+from symdsl.diagnostics import NumericalError, RunError, not_a_spec
 from symdsl.graph import to_json
 from symdsl.nn import derivatives_on, outputs_of
 from symdsl.predictive import Posterior, fit_last_layer, posterior_bytes
@@ -68,11 +69,11 @@ def search(
     spec: Spec | None = None,
     device: str | torch.device = "auto",
     out: str | Path | None = None,
-    resume: str | Path | None = None,
+    resume: str | os.PathLike[str] | None = None,
     seed: int | None = None,
     objective: Objective | None = None,
     callbacks: Sequence[object] = (),
-    weights_from: str | Path | None = None,
+    weights_from: str | os.PathLike[str] | None = None,
     data: Dataset | None = None,
     overrides: Mapping[str, object] | None = None,
 ) -> Result:
@@ -151,7 +152,7 @@ def check_arguments(spec: Spec | None, data: Dataset | None, objective: Objectiv
     if objective not in (None, *get_args(Objective)):
         raise ValueError(f'`objective` (="{objective}") must be "map", or what the spec says')
     if spec is not None and not isinstance(spec, Spec):
-        raise TypeError(f"`spec` (={spec!r}) must be a Spec: `symdsl.load(path)` reads one from a file")
+        raise not_a_spec(spec)
     check_dataset(data)
 
 
@@ -171,7 +172,7 @@ def objective_of(spec: Spec, asked: Objective | None = None) -> Objective:
     return asked or own
 
 
-def _open(spec: Spec, objective: Objective, out: str | Path | None, resume: str | Path | None) -> RunFolder:
+def _open(spec: Spec, objective: Objective, out: str | Path | None, resume: str | os.PathLike[str] | None) -> RunFolder:
     """Return the run folder: open and locked on the first rank, only known by its path on the others."""
     opened: list[RunFolder] = []
 

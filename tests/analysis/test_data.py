@@ -142,6 +142,17 @@ def test_large_targets_are_to_be_standardized(tmp_path: Path, scale: float, opti
     assert parse(standardized).warnings == ()
 
 
+@pytest.mark.parametrize(
+    ("scales", "warned"), [((1, 1e-3), True), ((1e-3, 1e-3), True), ((1, 0), False), ((1, 1), False)]
+)
+def test_small_targets_are_to_be_standardized(tmp_path: Path, scales: tuple[float, float], warned: bool) -> None:
+    path = save(tmp_path, y_train=np.array([[0.5, 0.1], [1.5, 0.3], [-0.8, 0.2], [1.1, 0.1]]) * scales)
+    warnings = parse(text(path)).warnings
+    assert [one.code for one in warnings] == ["W114"] * warned
+    assert all("the targets have a standard deviation of" in one.message for one in warnings)
+    assert parse(text(path).replace(")\n", ") |> standardize(targets)\n", 1)).warnings == ()
+
+
 @pytest.mark.parametrize("value", [1e200, np.inf, np.nan])
 def test_targets_beyond_all_numbers_are_not_called_large(tmp_path: Path, value: float) -> None:
     assert parse(text(save(tmp_path, y_train=np.array([value, 0.5, 1.5, 0.0])))).warnings == ()
@@ -152,11 +163,27 @@ def test_what_is_wrong_with_arrays_says_how_to_mend_it(tmp_path: Path) -> None:
         "x[:, :, None, None]": {"x_train": np.zeros((4, 7))},
         "input image(7, 1, 1)": {"x_train": np.zeros((4, 7))},
         "numpy.unique(y_train, return_inverse=True)[1]": {"y_train": np.array(["cat", "dog", "cat", "dog"])},
+        "save `x.astype(numpy.uint8)`": {"x_train": np.zeros((4, 1, 8, 8), int)},
     }
     for help, changed in wrong.items():
         with pytest.raises(SpecError) as raised:
             parse(text(save(tmp_path, **changed)))
         assert help in raised.value.diagnostics[0].help
+
+
+def test_bytes_and_floats_are_not_mixed(tmp_path: Path) -> None:
+    path = save(tmp_path, x_train=np.zeros((4, 1, 8, 8), np.uint8), x_test=np.zeros((2, 1, 8, 8), np.float32))
+    with pytest.raises(SpecError, match="`x_train` holds uint8 and `x_test` float32: both must hold uint8"):
+        parse(text(path))
+
+
+def test_signals_of_several_channels_are_told_their_layout(tmp_path: Path) -> None:
+    x = np.zeros((4, 3, 20), np.float32)
+    spec = 'data arrays("{}")\nnetwork n {{ input signal(3, 20)\nflatten\nlayer h: FC -> classes }}'
+    with pytest.raises(SpecError) as raised:
+        parse(spec.format(save(tmp_path, x_train=x, x_test=x[:2])))
+    assert "save `x[:, :, None, :]`" in raised.value.diagnostics[0].help
+    parse(spec.format(save(tmp_path, x_train=x[:, :, None, :], x_test=x[:2, :, None, :])))
 
 
 def test_targets_that_look_like_labels_may_be_meant(tmp_path: Path) -> None:

@@ -241,6 +241,11 @@ def test_numbers_written_as_text_are_refused() -> None:
         from_tensors(np.zeros((2, 4, 4)).astype(str), [0, 1], images(2, 4, 4), [0, 1])
 
 
+def test_text_labels_are_told_how_to_become_numbers() -> None:
+    with pytest.raises(TypeError, match=r"`y_train` holds texts: `numpy.unique\(y_train, return_inverse=True\)\[1\]`"):
+        from_tensors(images(2, 4, 4), np.array(["cat", "dog"]), images(2, 4, 4), [0, 1])
+
+
 def test_masked_targets_are_refused() -> None:
     y = np.ma.masked_array([1.0, -9999.0], [False, True])
     with pytest.raises(TypeError, match="`y_train` has masked values"):
@@ -250,6 +255,9 @@ def test_masked_targets_are_refused() -> None:
 def test_a_search_says_what_spec_and_data_must_be(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match=r"`spec` \(='mine.sym'\) must be a Spec: `symdsl.load\(path\)` reads one"):
         symdsl.search("mine.sym", out=tmp_path / "run")  # type: ignore[arg-type]
+    for function in (symdsl.data.load, symdsl.data.inspect):
+        with pytest.raises(TypeError, match=r"`spec` \(='mine.sym'\) must be a Spec: `symdsl.load\(path\)` reads one"):
+            function("mine.sym")  # type: ignore[operator]
     with pytest.raises(TypeError, match=r"`data` \(of type tuple\) must be made by `symdsl.data.from_tensors`"):
         symdsl.search(spec(), out=tmp_path / "run", data=(1, 2))  # type: ignore[arg-type]
 

@@ -15,6 +15,8 @@ from symdsl.analysis.dataset import written
 from symdsl.analysis.facts import Step
 from symdsl.data import Dataset, Examples, from_tensors, inspect, load
 from symdsl.data.sheet import MOST_ROWS, sheet
+from symdsl.render import data_tables
+from symdsl.render.cells import table_text
 from symdsl.spec import parse
 
 NETWORK = "\nnetwork n {{ input image({}, {}, {})\nflatten\nlayer h: FC -> classes }}"
@@ -80,6 +82,27 @@ def test_targets_are_described(tmp_path: Path) -> None:
     assert first["train"] == {"mean": 9.5, "spread": pytest.approx(np.arange(20).std()), "min": 0, "max": 19}
     assert second["test"] == {"mean": -1, "spread": 0, "min": -1, "max": -1}
     assert picture(found.picture).width > 100
+
+
+def test_standardized_targets_are_described_in_their_own_units(tmp_path: Path) -> None:
+    x, y = np.zeros((20, 3, 3), np.float32), np.arange(20.0)
+    np.savez(tmp_path / "a.npz", x_train=x, y_train=y, x_test=x[:2], y_test=y[:2])
+    plain, standardized = (
+        inspect(parse(f'data arrays("{tmp_path}/a.npz"){step}{NETWORK.format(1, 3, 3)}')).content["targets"][0]
+        for step in ("", " |> standardize(targets)")
+    )
+    for part in ("train", "test"):
+        assert standardized[part] == pytest.approx(plain[part], abs=1e-5)
+
+
+def test_of_many_channels_the_range_is_shown(tmp_path: Path) -> None:
+    x, y = np.zeros((20, 60, 1, 1), np.float32) + np.arange(60, dtype=np.float32)[:, None, None], np.arange(20) % 2
+    np.savez(tmp_path / "a.npz", x_train=x, y_train=y, x_test=x[:2], y_test=y[:2])
+    found = inspect(parse(f'data arrays("{tmp_path}/a.npz")' + NETWORK.format(60, 1, 1)))
+    assert len(found.content["steps"][0]["train"]["mean"]) == 60
+    shown = table_text(data_tables(found.content))
+    assert "0.000 to 59.000" in shown
+    assert "60x1x1" in shown
 
 
 @pytest.mark.parametrize(

@@ -401,6 +401,44 @@ def test_a_tensor_that_no_output_depends_on_is_named(curvature):
         laplace.fit(net, data, curvature=curvature)
 
 
+@pytest.mark.parametrize("curvature", CURVATURES)
+def test_what_a_layer_wrote_must_not_be_changed_in_place(curvature):
+    net, data = classifier()
+    net.layer("l1").register_forward_hook(lambda layer, read, written: written.mul_(0.5))
+    with pytest.raises(TypeError, match=r"what `l1.* wrote was changed in place, so its curvature is unknown"):
+        laplace.fit(net, data, curvature)
+
+
+def test_examples_stay_as_they_are():
+    net, data = classifier()
+    net.register_forward_pre_hook(lambda net, read: (read[0].mul_(2), *read[1:]))
+    before = data.x.clone()
+    laplace.fit(net, data)
+    assert torch.equal(data.x, before)
+
+
+def test_the_likelihood_of_narrow_numbers_is_summed_in_wide_ones():
+    net, data = classifier()
+    net.bfloat16()
+    outputs = net(data.x.bfloat16(), {}).detach().double()
+    expected = -float(torch.nn.functional.cross_entropy(outputs, data.y, reduction="sum"))
+    assert laplace.fit(net, data).log_likelihood() == pytest.approx(expected, rel=1e-6)
+
+
+def test_a_single_tensor_may_be_left_out_by_its_key():
+    found = laplace.fit(*classifier())
+    key = "l1.CONV.w"
+    assert found.log_evidence_without(key, found.loss) == found.log_evidence_without([key], found.loss)
+
+
+def test_a_noise_may_be_a_tensor():
+    net, data = classifier()
+    targets = Examples(data.x, data.y[:, None] + torch.zeros(3, dtype=torch.float64))
+    found = laplace.fit(net, targets, noise=torch.tensor(0.5)).log_evidence()
+    assert isinstance(found, float)
+    assert found == laplace.fit(net, targets, noise=0.5).log_evidence()
+
+
 def test_what_was_not_made_by_compile_is_refused():
     net, data = classifier()
     for other in (torch.nn.Linear(2, 2), torch.nn.Sequential(net), torch.nn.DataParallel(net)):

@@ -22,7 +22,7 @@ from processes import output_of
 from symdsl.diagnostics import RunError
 from symdsl.predictive.posterior import Predicted
 from symdsl.report import report_html
-from symdsl.report.charts import SERIES, _decades, _ticks, confusion_chart, curves, kind_pair, time_chart
+from symdsl.report.charts import SERIES, _decades, _ticks, confusion_chart, curves, kind_pair, targets_chart, time_chart
 from symdsl.report.comparison import comparison, groups, run_names
 from symdsl.report.page import Page, Section
 from symdsl.report.reading import Run, read_runs, without_damaged
@@ -191,6 +191,16 @@ def test_targets_are_shown_beside_what_was_predicted(searched: Path) -> None:
     ]
 
 
+def test_targets_of_other_scales_are_shown_in_their_standard_deviations() -> None:
+    target = np.array([[0.0, 0.0, 5.0], [2.0, 2e6, 5.0]])
+    chart = targets_chart(target, target + np.array([0.5, 1e6, 1.0]))
+    assert chart.layout["xaxis"]["title"]["text"] == "true, in standard deviations of each target"
+    assert [trace.content["x"] for trace in chart.traces[:3]] == [[0.0, 2.0], [0.0, 2.0], [5.0, 5.0]]
+    assert [trace.content["y"] for trace in chart.traces[:3]] == [[0.5, 2.5], [1.0, 3.0], [6.0, 6.0]]
+    plain = targets_chart(target[:, :1], target[:, :1])
+    assert plain.layout["xaxis"]["title"]["text"] == "true"
+
+
 @pytest.mark.parametrize(
     ("targets", "told"), [(7, "On the test data."), (8, "On the test data, of the first 8 targets.")]
 )
@@ -244,6 +254,18 @@ def test_the_best_is_bold_and_seeds_have_a_mean_with_a_spread(searched: Path, ag
         ("0.375 ± 0.1768", True),
         ("1", False),
     ]
+
+
+def test_bounds_and_evidences_are_not_compared(searched: Path, again: Path) -> None:
+    first, second = scored(one(searched), 711, 0.9, 0.5), scored(one(again), 5, 0.8, 0.25)
+    bounded = attrs.evolve(second, result=(second.result or {}) | {"objective": "elbo"})
+    for other, compared in ((second, True), (bounded, False)):
+        found = section(comparison([first, other]), "Metrics")
+        heads = [name for name, _ in found.tables[0].heads]
+        accuracy, evidence = heads.index("test accuracy"), heads.index("-log evidence per example, nats")
+        assert any(row[evidence][1] for row in found.tables[0].rows) == compared
+        assert any(row[accuracy][1] for row in found.tables[0].rows)
+        assert ("Bounds (`elbo`) and Laplace evidences are not compared." in found.words) != compared
 
 
 def test_of_runs_with_other_data_none_is_called_best(searched: Path, again: Path) -> None:

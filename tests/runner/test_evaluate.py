@@ -70,6 +70,29 @@ def test_folders_in_another_order_are_matched_by_name(run, tmp_path):
     assert accuracy(run, path) == 1
 
 
+def test_data_of_other_units_are_told(tmp_path):
+    x, y = np.random.default_rng(0).uniform(size=(20, 1, 4, 4)).astype(np.float32), np.arange(20) % 2
+    for name, factor in (("own", 1), ("other", 255)):
+        np.savez(tmp_path / f"{name}.npz", x_train=x, y_train=y, x_test=factor * x, y_test=y)
+    text = SPEC.replace('images("{path}")', 'arrays("{path}")').format(path=tmp_path / "own.npz", outputs=2)
+    runner.search(parse(text), device="cpu", out=tmp_path / "run", objective="map")
+    told = []
+    runner.evaluate(tmp_path / "run", {"data.path": str(tmp_path / "own.npz")}, device="cpu", tell=told.append)
+    assert told == []
+    runner.evaluate(tmp_path / "run", {"data.path": str(tmp_path / "other.npz")}, device="cpu", tell=told.append)
+    assert [line.endswith("are the units the same?") for line in told] == [True]
+
+
+def test_an_audit_finds_data_that_have_moved(run, tmp_path):
+    moved = folder(tmp_path / "moved")
+    shutil.copytree(run, tmp_path / "run")
+    found = audit_spec_or_run(tmp_path / "run", "p4", "cpu", overrides={"data.path": str(moved)}).found
+    assert found.accuracies[0] == 1
+    spec = tmp_path / "n.sym"
+    spec.write_text(SPEC.format(path=tmp_path / "gone", outputs=3))
+    assert audit_spec_or_run(spec, "p4", "cpu", overrides={"data.path": str(moved)}).found.examples == 12
+
+
 def test_an_audit_matches_classes_by_name_too(run, tmp_path):
     path = run.parent / "data"
     for part in ("train", "test"):

@@ -98,6 +98,13 @@ def test_a_network_in_training_mode_predicts_as_in_evaluation(small, tmp_path, m
     assert run.network.training
 
 
+def test_a_run_and_its_result_stand_for_their_folder(small, tmp_path):
+    result = runner.search(small(search__epochs=1), objective="map", device="cpu", out=tmp_path / "run")
+    opened = symdsl.load_run(result, device="cpu")
+    assert Path(opened) == tmp_path / "run"
+    assert runner.evaluate(opened, device="cpu") == runner.evaluate(tmp_path / "run", device="cpu")
+
+
 @pytest.mark.parametrize("off", [torch.no_grad, torch.inference_mode])
 def test_a_run_predicts_where_derivatives_are_off(run, small, monkeypatch, off):
     posterior = attrs.evolve(run.posterior(), temperature=0.5)

@@ -136,22 +136,38 @@ class _ByPlane(Function):
         pass
 
     @staticmethod
+    def jvp(ctx: Any, x: Tensor) -> Tensor:
+        return x.contiguous()
+
+    @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return gradient.contiguous().permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
 
 
-class _Mixed(Function):
-    """`mixed`; z is stored with the examples innermost, so that no product of its slices copies them."""
+class _Product(Function):
+    """A product of two tensors, linear in each."""
 
     generate_vmap_rule = True
 
     @staticmethod
-    def forward(read: Tensor, w2: Tensor) -> Tensor:
-        return torch.bmm(w2.transpose(0, 1), read.permute(1, 2, 0)).permute(2, 1, 0)
-
-    @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
         ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @classmethod
+    def jvp(cls, ctx: Any, first: Tensor | None, second: Tensor | None) -> Tensor:
+        left, right = ctx.saved_tensors
+        terms: list[Tensor] = [] if first is None else [cls.forward(first, right)]
+        terms += [] if second is None else [cls.forward(left, second)]
+        return sum(terms[1:], terms[0])
+
+
+class _Mixed(_Product):
+    """`mixed`; z is stored with the examples innermost, so that no product of its slices copies them."""
+
+    @staticmethod
+    def forward(read: Tensor, w2: Tensor) -> Tensor:
+        return torch.bmm(w2.transpose(0, 1), read.permute(1, 2, 0)).permute(2, 1, 0)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor]:
@@ -161,20 +177,14 @@ class _Mixed(Function):
         return in_read, torch.bmm(z, read.transpose(0, 1)).transpose(0, 1)
 
 
-class _OverPositions(Function):
+class _OverPositions(_Product):
     """`over_positions`, in which z and its gradient have the examples innermost."""
-
-    generate_vmap_rule = True
 
     @staticmethod
     def forward(z: Tensor, w1: Tensor) -> Tensor:
         if w1.shape[2] <= FEW_POSITIONS:
             return torch.bmm(w1.mT, z.permute(1, 2, 0)).permute(2, 0, 1).contiguous()
         return torch.bmm(z.transpose(0, 1), w1).transpose(0, 1).contiguous()
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
-        ctx.save_for_backward(*inputs)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor]:
