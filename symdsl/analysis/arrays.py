@@ -134,7 +134,7 @@ def _image(headers: Mapping[str, Header]) -> tuple[int, int, int]:
 
 
 def _scales(targets: NDArray[Any]) -> tuple[float, float]:
-    """The least standard deviation of columns of targets `[example, target]` that vary, and the largest root mean square.
+    """The least standard deviation of columns of targets `[example, target]` that vary, and the largest RMS of all.
 
     What is not there, or not finite, is 1.
     """

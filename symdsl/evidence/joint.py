@@ -139,8 +139,8 @@ class JointSketch(GGN):
             + sum_k [w_k log(1 - gamma_k/w_k) - P_k log(1 - gamma_k/P_k)]
 
     This becomes exact as sizes grow in proportion, and is exact without a sketch. More effective parameters than nine
-    tenths of a sketch's dimensions cannot be told from many more: there `1 - gamma_k/w_k` and `1 - gamma/w` stay at a
-    tenth, and both quantities are too low.
+    tenths of a sketch's dimensions cannot be told from many more: there each `1 - gamma/d` stays at a tenth,
+    and both quantities are too low.
 
     Attributes:
         parts: sketched parts of the gradients in every tensor, `[w, w_k]`, by key.
@@ -179,7 +179,8 @@ class JointSketch(GGN):
         found = torch.zeros_like(stated)
         for _ in range(_MOST_ROUNDS):
             gamma = torch.cat((found, found.sum()[None]))
-            compression = ((1 - gamma / left).clamp(min=_LEFT_OVER) / (1 - gamma / whole)).where(sketched, 1.0)
+            kept, all_of_them = ((1 - gamma / dimensions).clamp(min=_LEFT_OVER) for dimensions in (left, whole))
+            compression = (kept / all_of_them).where(sketched, 1.0)
             inverse = 1 / (stated * compression[:-1] * compression[-1])
             factor = self._cholesky(inverse)
             found = torch.einsum("kij,ij->k", self._grams, torch.cholesky_inverse(factor)) * inverse

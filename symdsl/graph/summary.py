@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from symdsl.analysis.averages import averages, insensitive_to
+from symdsl.analysis.averages import averages, copies, insensitive_to
 from symdsl.analysis.facts import Average, Candidate, FactorSize, Join, Layer, Node, ParameterTensor, Shape
 from symdsl.analysis.joins import joins
 from symdsl.graph import cost
@@ -29,7 +29,7 @@ def summary_json(graph: nx.DiGraph[str], batch: int) -> dict[str, Any]:
         ValueError: `batch` is not positive.
     """
     memory = cost.memory(graph, batch)
-    symmetry = strict_symmetry(graph)
+    symmetry, times = strict_symmetry(graph), copies(chain(graph))
     return {
         "name": graph.graph["name"],
         "network": graph.graph["network"],
@@ -44,7 +44,7 @@ def summary_json(graph: nx.DiGraph[str], batch: int) -> dict[str, Any]:
             "lost": [{"movement": movement, "reason": reason} for movement, reason in symmetry.lost],
             "text": str(symmetry),
         },
-        "layers": [_layer(layer) for layer in layers(graph)],
+        "layers": [_layer(layer, times[layer.name]) for layer in layers(graph)],
         "residuals": [_residual(join, body) for join, body in joins(chain(graph))],
         "averages": [_average(begin, body) for begin, body in averages(chain(graph))],
         "totals": {"batch": batch, **{f"{name}_bytes": size for name, size in attrs.asdict(memory).items()}},
@@ -70,7 +70,7 @@ def _average(begin: Average, body: tuple[Node, ...]) -> dict[str, Any]:
     }
 
 
-def _layer(layer: Layer) -> dict[str, Any]:
+def _layer(layer: Layer, times: int) -> dict[str, Any]:
     biases = cost.biases(layer)
     return {
         "name": layer.name,
@@ -78,7 +78,7 @@ def _layer(layer: Layer) -> dict[str, Any]:
         "out_shape": _shape(layer.out_shape),
         "stride": layer.stride,
         "activations": list(layer.activations),
-        "candidates": [_candidate(candidate) for candidate in layer.candidates],
+        "candidates": [_candidate(candidate, times) for candidate in layer.candidates],
         "bias": {
             "parameters": sum(bias.parameters for bias in biases),
             "factors": [_factors(bias) for bias in biases],
@@ -88,12 +88,12 @@ def _layer(layer: Layer) -> dict[str, Any]:
     }
 
 
-def _candidate(candidate: Candidate) -> dict[str, Any]:
+def _candidate(candidate: Candidate, times: int) -> dict[str, Any]:
     return {
         "name": candidate.name,
         "kind": candidate.kind,
         "parameters": candidate.parameters,
-        "multiply_adds": candidate.multiply_adds,
+        "multiply_adds": times * candidate.multiply_adds,
         "equivariant_to": list(candidate.preserves),
         "factors": [_factors(tensor) for tensor in candidate.tensors],
         "curvature_bytes": candidate.curvature_bytes,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from symdsl.analysis.averages import averages, insensitive_to, range_words
+from symdsl.analysis.averages import averages, copies, insensitive_to, range_words
 from symdsl.analysis.facts import Candidate, FactorSize, Layer, Node
 from symdsl.analysis.joins import joins
 from symdsl.catalog.searches import FEW_EXAMPLES, LEAST_STEPS
@@ -44,8 +44,9 @@ RESULT_COLUMNS = (
 def compile_table(graph: nx.DiGraph[str]) -> Group:
     """Return a table of candidates: shapes, parameters, symmetry, curvature factors and cost; then totals."""
     table = new_table(COMPILE_COLUMNS)
+    times = copies(chain(graph))
     for layer in layers(graph):
-        add_section(table, _compiled(layer))
+        add_section(table, _compiled(layer, times[layer.name]))
     return with_lines(table, _totals(graph))
 
 
@@ -76,16 +77,16 @@ def size_text(size: int) -> str:
     return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
 
 
-def _compiled(layer: Layer) -> Iterator[Cells]:
+def _compiled(layer: Layer, times: int) -> Iterator[Cells]:
     shape = f"{layer.in_shape} to {layer.out_shape}"
     for number, candidate in enumerate(layer.candidates):
-        yield (layer.name, shape if number == 0 else "", *_candidate(candidate))
+        yield (layer.name, shape if number == 0 else "", *_candidate(candidate, times))
     for bias in biases(layer):
         factors, size = _factor(bias.left), size_text(bias.curvature_bytes)
         yield (layer.name, "", "bias", f"{bias.parameters:,}", "everything", factors, size, "")
 
 
-def _candidate(candidate: Candidate) -> Cells:
+def _candidate(candidate: Candidate, times: int) -> Cells:
     return (
         candidate.name,
         f"{candidate.parameters:,}",
@@ -93,7 +94,7 @@ def _candidate(candidate: Candidate) -> Cells:
         ", ".join(f"{_factor(tensor.left)} ⊗ {_factor(tensor.right)}" for tensor in candidate.tensors)
         or "none: fixed weights",
         size_text(candidate.curvature_bytes),
-        f"{candidate.multiply_adds:,}",
+        f"{times * candidate.multiply_adds:,}",
     )
 
 

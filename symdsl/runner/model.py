@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -82,15 +81,14 @@ def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessi
     return save(kept, {_ENTRY: json.dumps(header, sort_keys=True, ensure_ascii=False)})
 
 
-def weights_of(path: Path) -> dict[str, Tensor]:
-    """Return every parameter tensor in a file of `model_bytes`, by key; zeros for paths that were pruned.
+def weights_of(path: Path) -> tuple[dict[str, Tensor], list[str]]:
+    """Return the tensors in a file of `model_bytes`, by key, and the paths that were pruned, which have none.
 
     Raises:
         RunError: the file is missing or damaged.
     """
     header, weights = _read(path)
-    every = lowering.compile(_graph(header, path)).tensors()
-    return {key: weights.get(key, torch.zeros_like(parameter.data)) for key, parameter in every.items()}
+    return weights, header["pruned"]
 
 
 def read_model(path: Path) -> Model:

@@ -15,7 +15,7 @@ from symdsl.evidence import Bound, Laplace
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.nn import outputs_of
 from symdsl.runner.metrics import evaluate_outputs, noise_std
-from symdsl.runner.shares import path_effective, path_shares
+from symdsl.runner.shares import layer_shares, path_effective
 from symdsl.runner.training import Trainer
 
 KEPT_SHARE = 0.01
@@ -78,12 +78,10 @@ def _noise(trainer: Trainer, dataset: Dataset) -> dict[str, float]:
 def _layer(record: Layer, trainer: Trainer, evidence: Evidence) -> dict[str, Any]:
     effective = evidence.effective_parameters()
     names = [candidate.name for candidate in record.candidates]
-    shares = path_shares(record.name, names, effective)
+    shares = layer_shares(trainer.net, record, effective)
     pruned = trainer.net.layer(record.name).pruned
     bias = f"{record.name}.bias"
     left_out = record.name not in dict(trainer.net.active())
-    if len(names) == 1 and not left_out:
-        shares = {names[0]: 1.0}  # also of a layer that has no effective number, fixed or a point estimate
     chosen = None if left_out else max(names, key=lambda name: (name not in pruned, shares[name]))
     return {
         "name": record.name,

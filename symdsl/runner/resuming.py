@@ -73,12 +73,14 @@ class Weights:
         epoch: epochs they were trained for.
         layers: of its network.
         tensors: by the keys of `Network.tensors`.
+        pruned: candidates that had been pruned, as `layer.candidate`; they have no weights.
     """
 
     run: Path
     epoch: int
     layers: tuple[Layer, ...]
     tensors: dict[str, Tensor] = attrs.field(repr=False)
+    pruned: frozenset[str]
 
     @classmethod
     def of(cls, run: str | os.PathLike[str]) -> Weights:
@@ -98,16 +100,18 @@ class Weights:
             parameters = {
                 key.removeprefix("parameter/"): one for key, one in found.items() if key.startswith("parameter/")
             }
-            return cls(folder.path, state["epoch"], known, parameters)
+            return cls(folder.path, state["epoch"], known, parameters, frozenset(state["trainer"]["pruned"]))
         folder.refuse_damaged(WEIGHTS)
-        return cls(folder.path, folder.read_result()["epochs"], known, weights_of(folder.path / WEIGHTS))
+        weights, pruned = weights_of(folder.path / WEIGHTS)
+        return cls(folder.path, folder.read_result()["epochs"], known, weights, frozenset(pruned))
 
     def give_to(self, net: nn.Network, own: Iterable[Layer]) -> list[str]:
         """Set the parameters of a network to these weights.
 
         The network is that of the run, or one of some of its candidates only, such as its `learned.sym` has. A layer of
         fewer candidates divides their sum by less, for which the weights make up. A path that is linear in none of
-        its tensors has no weight that could.
+        its tensors has no weight that could. What had been pruned keeps its own initial weights: at zero it might have
+        no gradient.
 
         Args:
             net: the network.
@@ -127,6 +131,8 @@ class Weights:
                 has = f"has another number of candidates like `{name}`" if several else f"has no `{name}` as here"
                 raise RunError(f"{self.run}: its weights do not fit: the network of the run {has}")
             of_run, layer = there.pop(place), net.layer(place[0])
+            if of_run in self.pruned:
+                continue
             path = layer.paths[name.removeprefix(f"{place[0]}.")] if len(place) > 1 else None
             factors = path.linear_in if isinstance(path, nn.Path) else ()
             tensors = {"": layer.bias} if path is None else {f".{key}": one for key, one in path.named_parameters()}
@@ -140,6 +146,11 @@ class Weights:
                 if key[1:] in factors:
                     parameter.data.mul_((now[place[0]] / before[place[0]]) ** (0.5 / len(factors)))
         return list(there.values())
+
+    def beginning_anew(self, own: Iterable[Layer]) -> list[str]:
+        """Return the candidates of a network, as `layer.candidate`, that had been pruned in the run."""
+        there = _names(self.layers)
+        return [name for place, name in _names(own).items() if there.get(place) in self.pruned]
 
     def used_otherwise(self, own: Iterable[Layer]) -> list[str]:
         """Return the names of the layers of a network that have other strides or activations in that of the run."""

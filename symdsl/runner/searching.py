@@ -314,6 +314,8 @@ class _Run:
             return []
         without = f", without {', '.join(self._left_out)}" if self._left_out else ""
         notes = [f"starts from the weights of {weights.run}, after its epoch {weights.epoch}{without}"]
+        if anew := weights.beginning_anew(self.spec.facts.network.layers):
+            notes.append(f"pruned there, and beginning anew: {', '.join(anew)}")
         otherwise = weights.used_otherwise(self.spec.facts.network.layers)
         if otherwise:
             notes.append(f"other strides or activations than there: {', '.join(otherwise)}")

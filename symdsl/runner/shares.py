@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from symdsl.analysis.facts import Layer
+from symdsl.nn import Network
 from symdsl.runner.training import Trainer
 
 
@@ -32,6 +34,17 @@ def path_shares(layer: str, paths: Iterable[str], effective: Mapping[str, float]
     return {path: value / total if total > 0 else 0.0 for path, value in sums.items()}
 
 
+def layer_shares(net: Network, layer: Layer, effective: Mapping[str, float]) -> dict[str, float]:
+    """Return the share of each candidate of a layer, by name: its relative effective number.
+
+    A single candidate that is in use has all, also one without an effective number, fixed or a point estimate.
+    """
+    names = [candidate.name for candidate in layer.candidates]
+    if len(names) == 1 and layer.name in dict(net.active()):
+        return {names[0]: 1.0}
+    return path_shares(layer.name, names, effective)
+
+
 def evidence_record(
     trainer: Trainer, neg_log_evidence: float, effective: Mapping[str, float], pruned: Sequence[str] = ()
 ) -> dict[str, Any]:
@@ -48,10 +61,7 @@ def evidence_record(
         "neg_log_evidence_per_example": neg_log_evidence,
         "precisions": dict(trainer.precisions),
         "effective": effective,
-        "shares": {
-            layer.name: path_shares(layer.name, [one.name for one in layer.candidates], effective)
-            for layer in trainer.facts.network.layers
-        },
+        "shares": {layer.name: layer_shares(trainer.net, layer, effective) for layer in trainer.facts.network.layers},
         "noise": trainer.noise,
         **({"ranges": ranges} if ranges else {}),
         "pruned": list(pruned),

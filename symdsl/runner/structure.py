@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, NamedTuple
 
 import attrs
@@ -34,6 +35,9 @@ _ROUND_OFF = 1e-3
 LEAST_PRECISION = 1.0
 """Learned precision of a classifier's prior that a search does not go below: that of MAP. A tensor that starts at zero
 may: its precision falls as far as the data ask for it."""
+
+_MOST_ROUNDS, _TOLERANCE = 20, 0.01
+"""Steps of the noise at the end of a search, at most, and the change in its logarithm that ends them."""
 
 _PATIENCE = 5
 """Evidence steps in a row that a path must stay below before it is pruned."""
@@ -281,8 +285,18 @@ class Structure:
         return float(trainer.likelihood.loss(outputs_of(net, x).double(), y)) * len(trainer.train) / len(index)
 
     def final(self) -> Laplace:
-        """Return the approximation whose evidence a run reports; see `final_laplace`."""
+        """Return the approximation whose evidence a run reports, see `final_laplace`, at the fixed point of the noise.
+
+        The noise begins at the variance of the targets: ten steps of a fifth of the way, in its logarithm, have left a
+        tenth of that.
+        """
         laplace = final_laplace(self.trainer)
+        for _ in range(_MOST_ROUNDS if laplace.likelihood.has_noise else 0):
+            before = self.trainer.noise
+            self.trainer.noise = ranks.from_first(partial(self._noise_target, laplace))
+            laplace = attrs.evolve(laplace, noise=self.trainer.noise)
+            if abs(math.log(self.trainer.noise / before)) <= _TOLERANCE:
+                break
         if not self.priors_learned:
             fits = laplace.loss < self.trainer.constant_loss / 2
             advice = "fewer parameters or more examples would help" if fits else "train longer"

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from oracles.comparison import assert_same
+from oracles.comparison import assert_same, noise
 from oracles.joint import SIZES, exactly, generator, precisions_for, rows, unequal
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import JointSketch
@@ -85,6 +85,16 @@ def test_more_effective_parameters_than_dimensions_are_counted_as_no_more_than_t
     effective = joint.at(dict.fromkeys(SIZES, 1e-9)).effective
     assert 50 < sum(effective.values()) <= 80
     assert all(0 <= effective[key] <= SIZES[key] for key in SIZES)
+
+
+@pytest.mark.parametrize("left_out", [1, 2])
+def test_nearly_all_gradients_stand_for_all_where_most_are_effective(left_out):
+    gradients = noise(100, 400)
+    whole = JointSketch({"w": gradients}, {"w": 400}, 100.0).at({"w": 0.01})
+    kept = 100 - left_out
+    some = JointSketch({"w": gradients[:kept]}, {"w": 400}, float(kept)).scaled(100 / kept).at({"w": 0.01})
+    assert some.value == pytest.approx(whole.value, rel=0.03)
+    assert some.total == pytest.approx(whole.total, rel=0.12)
 
 
 def test_gradients_that_are_not_finite_are_reported_with_the_tensor():

@@ -17,6 +17,7 @@ from symdsl.diagnostics import RunError, SpecError
 from symdsl.report.reading import read_runs
 from symdsl.runner import searching
 from symdsl.runner.resuming import Weights
+from symdsl.runner.structure import Structure
 from symdsl.runs import RunFolder
 from symdsl.spec import load as load_spec
 from symdsl.spec import parse
@@ -348,6 +349,34 @@ def test_a_network_of_some_candidates_starts_from_their_weights(small, tmp_path)
     runner.search(spec, device="cpu", out=tmp_path / "new", weights_from=tmp_path / "run", callbacks=[heard])
     note = f"starts from the weights of {tmp_path / 'run'}, after its epoch 4, without l2.CONV(1), l2.F-FC"
     assert heard.notes[0] == note
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_what_was_pruned_begins_anew(small, tmp_path, monkeypatch, finished):
+    prune, pruned = Structure._prune, []
+
+    def pruning(self, effective, gain_without):
+        if not pruned:
+            pruned.append("l2.F-FC")
+            self.trainer.prune("l2", "F-FC")
+        return prune(self, effective, gain_without)
+
+    monkeypatch.setattr(Structure, "_prune", pruning)
+    monkeypatch.setattr(Structure, "_fits", lambda self, best: True)
+    spec = small(search__every=1)
+    try:
+        runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[] if finished else [Interrupting(2)])
+    except KeyboardInterrupt:
+        assert not finished
+    weights, net, fresh = Weights.of(tmp_path / "run"), lowering.compile(spec, 5), lowering.compile(spec, 5)
+    assert weights.give_to(net, spec.facts.network.layers) == []
+    assert weights.beginning_anew(spec.facts.network.layers) == ["l2.F-FC"]
+    for key, tensor in net.tensors().items():
+        assert torch.equal(tensor, fresh.tensors()[key] if key.startswith("l2.F-FC.") else weights.tensors[key]), key
+        assert tensor.any() or key.endswith("bias")
+    heard = Listening()
+    runner.search(spec, "cpu", tmp_path / "new", objective="map", weights_from=tmp_path / "run", callbacks=[heard])
+    assert "pruned there, and beginning anew: l2.F-FC" in heard.notes
 
 
 def test_what_was_learned_goes_on_from_its_weights(small, finished, tmp_path):

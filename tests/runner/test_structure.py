@@ -383,6 +383,19 @@ def test_regression_learns_its_noise_without_swinging():
     assert evaluate_outputs(net(test.x).detach(), test.y, one.trainer.likelihood, one.trainer.noise)["rmse"] < 0.2
 
 
+def test_a_search_ends_at_the_fixed_point_of_the_noise():
+    one = structure(*regression())
+    for _ in range(60):
+        one.trainer.train_epoch()
+    one.evidence_step()
+    assert one.trainer.noise > 10 * one.trainer.residual_variance
+    laplace = one.final()
+    assert one.trainer.noise == laplace.noise == pytest.approx(laplace.fitted_noise(), rel=0.02)
+    assert one.trainer.noise == pytest.approx(one.trainer.residual_variance, rel=0.1)
+    for factor in (0.9, 1.1):
+        assert attrs.evolve(laplace, noise=factor * laplace.noise).log_evidence() < laplace.log_evidence()
+
+
 def test_more_effective_parameters_than_numbers_are_told_of_and_leave_the_noise_in_bounds():
     spec, dataset = regression()
     few = attrs.evolve(dataset, train=dataset.train.__class__(dataset.train.x[:2], dataset.train.y[:2]))
