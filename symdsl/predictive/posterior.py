@@ -292,7 +292,8 @@ class Posterior:
 
         Leaving an example out is one Newton step of the linearised network: with V the covariance of its outputs,
         Lambda the Hessian and l the gradient of its loss in them, its outputs without it have the covariance
-        `V (I - Lambda V)^-1` and move by that times l.
+        `V (I - Lambda V)^-1` and move by that times l. For class labels V stays V: from Kronecker factors Lambda V has
+        eigenvalues above 1, by which an example would be predicted better for being left out.
 
         Args:
             net: the network.
@@ -441,12 +442,11 @@ def _without_itself(
     """Mean and covariance of each example's outputs in a posterior without it."""
     leaf = mean.clone().requires_grad_()
     (gradient,) = torch.autograd.grad(likelihood.loss(leaf, targets.clone()) / noise, leaf)
-    columns = torch.stack(list(likelihood.loss_hessian_sqrt(mean)), 2)
-    hessian = columns @ columns.mT / noise
-    unit = torch.eye(mean.shape[1], dtype=mean.dtype, device=mean.device)
-    wider = covariance @ torch.linalg.inv(unit - hessian @ covariance)
-    wider = (wider + wider.mT) / 2
-    return mean + (wider @ gradient.unsqueeze(2)).squeeze(2), wider
+    if likelihood.has_noise:
+        unit = torch.eye(mean.shape[1], dtype=mean.dtype, device=mean.device)
+        wider = covariance @ torch.linalg.inv(unit - covariance / noise)
+        covariance = (wider + wider.mT) / 2
+    return mean + (covariance @ gradient.unsqueeze(2)).squeeze(2), covariance
 
 
 def _batch(net: Network, x: Tensor, keys: Iterable[str]) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import attrs
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -82,13 +83,15 @@ def model_bytes(net: Network, graph: nx.DiGraph[str], preprocessing: Preprocessi
 
 
 def weights_of(path: Path) -> tuple[dict[str, Tensor], list[str]]:
-    """Return the tensors in a file of `model_bytes`, by key, and the paths that were pruned, which have none.
+    """Return every parameter tensor in a file of `model_bytes`, by key, and the paths that were pruned: these are zero.
 
     Raises:
         RunError: the file is missing or damaged.
     """
     header, weights = _read(path)
-    return weights, header["pruned"]
+    every = lowering.compile(_graph(header, path)).tensors()
+    found = {key: weights.get(key, torch.zeros_like(parameter.data)) for key, parameter in every.items()}
+    return found, header["pruned"]
 
 
 def read_model(path: Path) -> Model:

@@ -73,7 +73,7 @@ class Weights:
         epoch: epochs they were trained for.
         layers: of its network.
         tensors: by the keys of `Network.tensors`.
-        pruned: candidates that had been pruned, as `layer.candidate`; they have no weights.
+        pruned: candidates that had been pruned, as `layer.candidate`; their weights are zero.
     """
 
     run: Path

@@ -166,6 +166,17 @@ def test_leaving_an_example_out_is_fitting_without_it() -> None:
         assert_same(covariance[left_out, 0, 0], x[left_out] @ torch.linalg.solve(precision, x[left_out]))
 
 
+def test_no_label_is_predicted_better_without_its_example() -> None:
+    root, mean, labels = noise(50, 3, 3, seed=1), noise(50, 3), torch.arange(50) % 3
+    for scale in (0.1, 10.0):  # by the larger one, curvature times covariance has eigenvalues above 1
+        mean_without, covariance = _without_itself(
+            mean, scale * root @ root.mT, labels, LIKELIHOODS["classification"], 1.0
+        )
+        before, after = (one.log_softmax(1).gather(1, labels[:, None]) for one in (mean, mean_without))
+        assert bool((after < before).all())
+        assert float(torch.linalg.eigvalsh(covariance).min()) > -1e-9
+
+
 def test_a_regression_predicts_with_the_variance_of_weights_and_noise() -> None:
     net, x, y = linear()
     posterior = fit(net, Examples(x.reshape(9, 1, 1, 3), y), LIKELIHOODS["regression"], {"l1.FC.w": 2.0}, noise=0.3)
