@@ -58,7 +58,7 @@ def _step(title: str, part: str, found: Mapping[str, Any]) -> Cells:
 def _channels(values: Sequence[float]) -> str:
     """One number per channel, or the range of many; what rounds to zero is zero."""
     if len(values) > MOST_CHANNELS:
-        return f"{_channels([min(values)])} to {_channels([max(values)])}"
+        return " to ".join(dict.fromkeys(_channels([end]) for end in (min(values), max(values))))
     return ", ".join(f"{value:.3f}".replace("-0.000", "0.000") for value in values)
 
 
