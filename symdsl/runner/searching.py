@@ -31,6 +31,7 @@ from symdsl.predictive import Posterior, fit_last_layer, posterior_bytes
 from symdsl.progress import Callbacks
 from symdsl.runner.advice import diagnosis
 from symdsl.runner.device import describe, is_out_of_memory, resolve_device
+from symdsl.runner.estimating import final_laplace
 from symdsl.runner.model import model_bytes
 from symdsl.runner.predictions import predictions_of
 from symdsl.runner.report import Evidence, describe_run
@@ -400,7 +401,7 @@ class _Run:
             except NumericalError as error:
                 self._retry(error)
         with self._timed("evidence"):
-            evidence = self.learner.final()
+            evidence = final_laplace(self.trainer) if self.objective == "map" else self.learner.final()
         content = ranks.from_first(lambda: self._concluded(evidence))
         self.callbacks.on_finish(content)
         return Result(content, self.folder.path, self.spec)

@@ -14,6 +14,8 @@ from symdsl.data.preprocessing import Statistics
 from symdsl.diagnostics import RunError
 from symdsl.evidence.loss import Gaussian
 from symdsl.progress import Callback
+from symdsl.runner import searching
+from symdsl.runner.estimating import final_laplace
 from symdsl.runner.metrics import evaluate_outputs, explained, noise_std
 from symdsl.spec import parse
 from symdsl.views import RUN_VIEWS, SEEDS_VIEWS
@@ -33,6 +35,19 @@ search {{
   optimizer = adam(lr = {lr})
 }}
 """
+
+
+def test_map_keeps_the_noise_of_its_last_epoch(tmp_path, monkeypatch):
+    found = []
+
+    def final(trainer):
+        found.append(trainer)
+        return final_laplace(trainer)
+
+    monkeypatch.setattr(searching, "final_laplace", final)
+    spec = parse(SPEC.format(path=saved(tmp_path / "a.npz"), epochs=5, lr=0.05))
+    result = runner.search(spec, device="cpu", out=tmp_path / "run", objective="map")
+    assert result["noise"] == found[0].residual_variance
 
 
 class Listening(Callback):
