@@ -142,7 +142,9 @@ def test_a_regression_has_means_and_deviations(form: str, tmp_path: Path, monkey
     assert found.mean is not None
     assert found.std is not None
     if form == "json":
-        one = json.loads(done.stdout)["predictions"][1]
+        content = json.loads(done.stdout)
+        assert (content["targets"], "classes" in content) == (["0"], False)
+        one = content["predictions"][1]
         assert one["mean"] == pytest.approx(found.mean[1].tolist(), rel=1e-5)
         assert one["std"] == pytest.approx(found.std[1].tolist(), rel=1e-5)
     elif form == "csv":

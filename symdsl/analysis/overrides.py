@@ -11,7 +11,7 @@ import attrs
 from symdsl.analysis.dependencies import names_in, reachable
 from symdsl.analysis.names import gaps_of, hidden, replaced, unknown
 from symdsl.catalog.data import SOURCES, TRANSFORMS
-from symdsl.catalog.searches import SEARCH, optimizer_with
+from symdsl.catalog.searches import SEARCH, setting_with
 from symdsl.catalog.signatures import Parameter, Quoted, Signature, Switch
 from symdsl.diagnostics import Collector, Fix, Span, listing, suggest
 from symdsl.language import ast
@@ -268,8 +268,8 @@ class _Finding:
     def search(self, key: str) -> Slot | None:
         parameter = SEARCH.parameter(key)
         if parameter is None:
-            if call := optimizer_with(key.removeprefix("optimizer.")):
-                message, help = f"unknown key `{key}` of `search`", f'write `--set "search.optimizer={call}"`'
+            if found := setting_with(key.rpartition(".")[2]):
+                message, help = f"unknown key `{key}` of `search`", f'write `--set "search.{"=".join(found)}"`'
                 self.collector.report("E310", self._end(key), message, help=help)
             elif not replaced("a key of `search`", key, self._end(key), SEARCH.replaced, self.collector):
                 self._unknown(self._end(key), key, SEARCH.names, " of `search`")

@@ -10,7 +10,7 @@ from symdsl.analysis.facts import Curvature, Fisher, Invariance, Mackay, Objecti
 from symdsl.analysis.names import Scope, replaced, unique, unknown
 from symdsl.analysis.types import Bound, bind
 from symdsl.analysis.values import Given
-from symdsl.catalog.searches import SEARCH, optimizer_with
+from symdsl.catalog.searches import SEARCH, setting_with
 from symdsl.diagnostics import Span
 from symdsl.language import ast
 
@@ -38,8 +38,8 @@ def _known(setting: ast.Setting, scope: Scope) -> bool:
     word, span = setting.name.text, setting.name.span
     if SEARCH.parameter(word) is not None:
         return True
-    if call := optimizer_with(word):
-        message, help = f"unknown key `{word}` of `search`", f"write `optimizer = {call}`"
+    if found := setting_with(word):
+        message, help = f"unknown key `{word}` of `search`", f"write `{' = '.join(found)}`"
         scope.collector.report("E303", span, message, help=help)
     elif not replaced("a key of `search`", word, span, SEARCH.replaced, scope.collector):
         unknown("E303", "key", word, span, SEARCH.names, scope.collector, " of `search`")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from symdsl.catalog.signatures import Choice, Parameter, Real, Signature, Variant, Whole
 
 _LARGEST = 10**9
@@ -81,7 +83,6 @@ _ADAM = Signature(
         ("scales", "leave it out: nothing took its place"),
     ),
 )
-OPTIMIZERS = (_ADAM,)
 _MACKAY = Signature(
     "mackay",
     (_DAMPING,),
@@ -128,7 +129,7 @@ SEARCH = Signature(
             f"{LEAST_STEPS} steps at least; {BOUND_EVERY} for `elbo`",
         ),
         Parameter("examples", Whole(1, _LARGEST), EXAMPLES, "training examples that an evidence step looks at"),
-        Parameter("optimizer", Variant(OPTIMIZERS), "adam", "how the weights are trained"),
+        Parameter("optimizer", Variant((_ADAM,)), "adam", "how the weights are trained"),
         Parameter(
             "prior_optimizer",
             Variant(
@@ -159,6 +160,14 @@ SEARCH = Signature(
 """Every key of `search`; `epochs` count passes over the training data, `every` training steps, `batch` examples."""
 
 
-def optimizer_with(argument: str) -> str | None:
-    """Return a call of the optimiser that has an argument, such as `adam(lr = ...)`, or nothing."""
-    return next((f"{one.name}({argument} = ...)" for one in OPTIMIZERS if one.parameter(argument)), None)
+def setting_with(argument: str) -> tuple[str, str] | None:
+    """Return the key whose value has an argument, and such a value, e.g. `adam(lr = ...)`, or nothing."""
+    return next(((one.name, call) for one in SEARCH.parameters for call in _calls(one, argument)), None)
+
+
+def _calls(parameter: Parameter, argument: str) -> Iterator[str]:
+    """Yield every value that a parameter can have in which an argument is given."""
+    for option in parameter.type.options if isinstance(parameter.type, Variant) else ():
+        for own in option.parameters:
+            for value in ("...",) if own.name == argument else _calls(own, argument):
+                yield f"{option.name}({own.name} = {value})"

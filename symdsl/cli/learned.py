@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 
 from symdsl.analysis.overrides import Override
-from symdsl.cli.options import PATH, device_option, json_option, output_option, settings_of_data, view_option
+from symdsl.cli.options import PATH, data_option, device_option, json_option, output_option, view_option
 from symdsl.cli.terminal import deliver, note, refuse_overwriting
 from symdsl.groups import ORBITS, is_orbit
 from symdsl.views import PREDICTION_VIEWS, audit_bytes, json_bytes
@@ -36,9 +36,7 @@ def orbit_name(ctx: click.Context, param: click.Parameter, value: str) -> str:
     metavar="G",
     help="Movements of the input: p4 (quarter turns), p4m (with flips), translations, or rotations(n).",
 )
-@click.option(
-    "--set", "settings", multiple=True, metavar="data.K=V", callback=settings_of_data, help="Change the data."
-)
+@data_option
 @output_option(help="File of the picture, an SVG; by default audit.svg, in the run's folder or, for a SPEC, here.")
 @device_option
 @json_option
@@ -108,7 +106,8 @@ def predictions(run: Run, names: list[str], x: Any, calibrated: bool) -> dict[st
         outcomes = [{"mean": mean, "std": std} for mean, std in pairs]
     answers = [{"input": name, **one} for name, one in zip(names, outcomes, strict=True)]
     calibrated = calibrated and run.posterior().temperature > 0
-    return {"calibrated": calibrated, "classes": list(run.classes), "predictions": answers}
+    named = "targets" if found.probabilities is None else "classes"
+    return {"calibrated": calibrated, named: list(run.classes), "predictions": answers}
 
 
 @click.command()

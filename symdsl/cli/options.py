@@ -113,6 +113,14 @@ set_option = click.option(
     help="Override a value of the spec: width=8, data.root=DIR, search.epochs=20. profile=NAME applies a profile of "
     "the spec first. Can be repeated.",
 )
+data_option = click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="data.K=V",
+    callback=settings_of_data,
+    help="Change the data: data.root=DIR, data.copies=1. Can be repeated.",
+)
 device_option = click.option(
     "--device",
     callback=device_name,

@@ -10,11 +10,11 @@ import rich_click as click
 
 from symdsl.cli.options import (
     PATH,
+    data_option,
     device_option,
     json_option,
     new_output,
     output_option,
-    settings_of_data,
     view_option,
 )
 from symdsl.cli.terminal import deliver, note, refuse_overwriting, say
@@ -73,9 +73,7 @@ def report(runs: tuple[Path, ...], output: Path, opened: bool) -> None:
 @click.command()
 @click.argument("run", type=PATH)
 @click.argument("inputs", type=PATH, nargs=-1, metavar="[INPUT]...")
-@click.option(
-    "--set", "settings", multiple=True, metavar="data.K=V", callback=settings_of_data, help="Change the run's data."
-)
+@data_option
 @device_option
 @json_option
 def eval(run: Path, inputs: tuple[Path, ...], settings: dict[str, Override], device: str, as_json: bool) -> None:

@@ -20,11 +20,11 @@ def predictions_table(content: Mapping[str, Any]) -> Table:
     """Return a table of predictions: the three likeliest classes of each input, or its targets with deviations.
 
     Args:
-        content: `classes`, the names of classes or targets, and `predictions`: of each its `input`, and either its
-            `class` and `probabilities`, or `mean` and `std`, in the order of `classes`.
+        content: `classes` or `targets`, their names, and `predictions`: of each its `input`, and either its `class` and
+            `probabilities`, or `mean` and `std`, in the order of the names.
     """
-    names = content["classes"]
-    of_classes = any("probabilities" in one for one in content["predictions"])
+    of_classes = "classes" in content
+    names = content["classes" if of_classes else "targets"]
     titles = (("class", "left"), ("probability", "right"), ("next", "left")) if of_classes else ()
     columns = titles or tuple((f"target {name}", "right") for name in names)
     table = new_table((("input", "left"), *columns))
@@ -36,14 +36,14 @@ def predictions_table(content: Mapping[str, Any]) -> Table:
 
 def predictions_csv(content: Mapping[str, Any]) -> bytes:
     """Return all predictions as CSV, a line for each input below a header."""
-    predictions, names = content["predictions"], content["classes"]
+    predictions = content["predictions"]
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    if any("probabilities" in one for one in predictions):
-        writer.writerow(("input", "class", *(f"p({name})" for name in names)))
+    if "classes" in content:
+        writer.writerow(("input", "class", *(f"p({name})" for name in content["classes"])))
         writer.writerows((one["input"], one["class"], *one["probabilities"]) for one in predictions)
     else:
-        writer.writerow(("input", *(f"{what}({name})" for name in names for what in ("mean", "std"))))
+        writer.writerow(("input", *(f"{what}({name})" for name in content["targets"] for what in ("mean", "std"))))
         for one in predictions:
             pairs = zip(one["mean"], one["std"], strict=True)
             writer.writerow((one["input"], *(value for pair in pairs for value in pair)))

@@ -163,6 +163,14 @@ def test_the_source_comes_before_transforms() -> None:
             {"search.lr": "1"},
             r'(?s)E310\]: unknown key `lr` of `search`.*write `--set "search.optimizer=adam\(lr = ...\)"`',
         ),
+        (
+            {"search.damping": "0.5"},
+            r'(?s)`damping` of `search`.*write `--set "search.prior_optimizer=mackay\(damping = ...\)"`',
+        ),
+        (
+            {"search.samples": "4"},
+            r'(?s)`samples` of `search`.*`--set "search.objective=laplace\(fisher = mc\(samples = ...\)\)"`',
+        ),
         ({"search.optimizer.lr": "1"}, r"(?s)E310\]: unknown key `optimizer.lr` of `search`.*adam\(lr = ...\)"),
         ({"data.copy": "3"}, r"(?s)E310\]: unknown key `copy` of `data`\n  --> --set:1:6\n.*did you mean `copies`\?"),
         ({"serch.epochs": "3"}, r"(?s)E310\]: unknown section `serch`.*did you mean `search`\?"),

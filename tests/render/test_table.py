@@ -102,7 +102,7 @@ def test_a_regression_ends_with_its_own_scores():
     ],
 )
 def test_a_mean_has_the_digits_of_its_deviation(mean, std, shown):
-    content = {"predictions": [{"input": "x", "mean": [mean], "std": [std]}], "classes": ["y"]}
+    content = {"predictions": [{"input": "x", "mean": [mean], "std": [std]}], "targets": ["y"]}
     assert lines(predictions_table(content))[-1] == f"x {shown}"
 
 
