@@ -155,6 +155,28 @@ def test_a_regression_has_means_and_deviations(form: str, tmp_path: Path, monkey
         assert "±" in done.stdout
 
 
+def test_targets_in_several_units_have_an_error_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    x = np.random.default_rng(0).random((30, 1, 4, 4))
+    y = np.stack([1000 * x.mean((1, 2, 3)), x[:, 0, 0, 0]], 1)
+    np.savez("data.npz", x_train=x, y_train=y, x_test=x[:10], y_test=y[:10])
+    text = (
+        'data arrays("data.npz", task = regression) |> standardize |> standardize(targets)\n\nnetwork n {\n'
+        "  input image(1, 4, 4)\n  flatten\n  layer h1: FC -> classes\n}\n\nsearch {\n  epochs = 3\n}\n"
+    )
+    result = runner.search(parse(text), device="cpu", out="run")
+    loaded = symdsl.load_run("run", device="cpu")
+    found = loaded.predict(data.load(loaded.spec).test.x, calibrated=False)
+    assert found.mean is not None
+    errors = ((found.mean - torch.from_numpy(y[:10])) ** 2).mean(0).sqrt().tolist()
+    assert result["test"]["rmse_by_target"] == pytest.approx(dict(zip("01", errors, strict=True)), rel=1e-4)
+    measured = json.loads(call("eval", "run", "--json").stdout)
+    assert measured.keys() == result["test"].keys()
+    assert measured["rmse_by_target"] == pytest.approx(result["test"]["rmse_by_target"])
+    assert f"rmse_by_target: {errors[0]:.4f}, {errors[1]:.4f}\n" in call("eval", "run").stdout
+    assert f"({errors[0]:.4g}, {errors[1]:.4g}), R²" in call("show", "run").stdout
+
+
 def test_an_input_that_cannot_be_used_is_one_line(run: Path, images: np.ndarray) -> None:
     done = call("predict", run, "missing.png")
     assert (done.exit_code, done.stdout) == (3, "")

@@ -8,13 +8,14 @@ import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 
 from symdsl.diagnostics import RunError
-from symdsl.runs import RunFolder, SeedsFolder, SweepFolder, default_folder, finite, unused, versions, write_atomic
+from symdsl.runs import RunFolder, SeedsFolder, SweepFolder, default_folder, finite, new_folder, versions, write_atomic
 
 NOW = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=1)
@@ -98,10 +99,16 @@ def test_default_folder():
 
 
 def test_a_path_that_is_taken_is_numbered(tmp_path):
-    assert unused(tmp_path / "a.b") == tmp_path / "a.b"
-    (tmp_path / "a.b").mkdir()
-    (tmp_path / "a.b-2").touch()
-    assert unused(tmp_path / "a.b") == tmp_path / "a.b-3"
+    assert new_folder(tmp_path / "in" / "a.b") == tmp_path / "in" / "a.b"
+    (tmp_path / "in" / "a.b-2").touch()
+    assert new_folder(tmp_path / "in" / "a.b") == tmp_path / "in" / "a.b-3"
+    assert (tmp_path / "in" / "a.b-3").is_dir()
+
+
+def test_everyone_who_asks_at_once_gets_a_folder_of_his_own(tmp_path):
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(new_folder, [tmp_path / "all"] * 40))
+    assert len(set(found)) == 40
 
 
 def test_names_that_are_not_utf8_are_kept(tmp_path):

@@ -38,7 +38,9 @@ class BadDataError(Exception):
         super().__init__(message)
 
 
-ELSEWHERE = "paths are relative to the working directory; `--set data.path=...` says where the data are now"
+RELATIVE = "paths are relative to the working directory"
+
+ELSEWHERE = f"{RELATIVE}; `--set data.path=...` says where the data are now"
 """The help for data that are not where the spec says."""
 
 

@@ -119,8 +119,8 @@ def _search_options(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--resume",
             type=PATH,
-            help="Continue the unfinished run in this folder; needs no SPEC. `--set data.path=...` says where its data "
-            "are now.",
+            help="Continue the unfinished run, or seeds, in this folder; needs no SPEC. `--set data.path=...` says "
+            "where the data of a single run are now.",
         ),
         click.option(
             "--from",

@@ -17,7 +17,7 @@ from symdsl.graph import chain
 from symdsl.render.cells import is_unlearned
 from symdsl.render.colours import FAINT, INK, PAPER, QUIET, colour, ink_on
 from symdsl.render.markup import cell, font, row, table, text
-from symdsl.render.shares import Row, rows
+from symdsl.render.shares import Row, refuse_others, rows
 
 if TYPE_CHECKING:
     import graphviz
@@ -60,6 +60,7 @@ def architecture_dot(graph: nx.DiGraph[str], result: Mapping[str, Any] | None) -
 
     nodes = tuple(with_ranges(node, found_ranges(result)) for node in chain(graph))
     shown = {node.name: rows(node, result) for node in nodes if isinstance(node, Layer)}
+    refuse_others(shown, result)
     title = graph.graph["name"]
     drawing = graphviz.Digraph(name=text(title), graph_attr=_graph_attributes(_title(title, result)))
     drawing.attr("node", shape="plain", fontname=FONT, fontsize="11", fontcolor=INK)

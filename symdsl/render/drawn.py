@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import networkx as nx
 
 from symdsl.analysis.joins import edges
 from symdsl.graph import chain
 from symdsl.render import architecture
+from symdsl.render.page import picture_or_warning
 
 
 class DrawnGraph(nx.DiGraph):  # type: ignore[misc, type-arg, unused-ignore]  # only some stubs know of parameters
     """A `networkx.DiGraph` that a notebook shows as a picture."""
 
     def _repr_svg_(self) -> str | None:
-        return architecture(self, None, "svg").decode() if _is_network(self) else None
+        return picture_or_warning(partial(architecture, self, None, "svg")) if _is_network(self) else None
 
 
 def _is_network(graph: nx.DiGraph[str]) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
+from symdsl.diagnostics import RunError
 from symdsl.render.cells import Cells, once
 from symdsl.render.seeds import COLUMNS, seeds_lines, seeds_sections
 from symdsl.render.table import RESULT_COLUMNS, result_sections, score_lines
@@ -19,8 +21,17 @@ _RULE = "border-top: 1px solid #8888"
 _SIDE_BY_SIDE = "display: flex; flex-wrap: wrap; gap: 2em; align-items: flex-start"
 
 
-def result_html(result: Mapping[str, Any], svg: str) -> str:
-    """Return the layer table and the scores of a result as HTML, with the picture beside them.
+def picture_or_warning(draw: Callable[[], bytes]) -> str | None:
+    """Return a picture for a notebook, or warn that Graphviz cannot draw, so that the rest is shown."""
+    try:
+        return draw().decode()
+    except RunError as error:
+        warnings.warn(str(error), stacklevel=2)
+        return None
+
+
+def result_html(result: Mapping[str, Any], svg: str | None) -> str:
+    """Return the layer table and the scores of a result as HTML, with the picture, if there is one, beside them.
 
     Args:
         result: the parsed `result.json`.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import attrs
@@ -53,6 +53,17 @@ def rows(layer: Layer, result: Mapping[str, Any] | None) -> tuple[Row, ...]:
         _row(candidate, shares[candidate.name], found["chosen"] == candidate.name, candidate.name in found["kept"])
         for candidate in layer.candidates
     )
+
+
+def refuse_others(names: Container[str], result: Mapping[str, Any] | None) -> None:
+    """Refuse a result with layers that are not among those of the network.
+
+    Raises:
+        ValueError: it has one.
+    """
+    others = (entry["name"] for entry in (result or {}).get("layers", ()) if entry["name"] not in names)
+    if other := next(others, None):
+        raise ValueError(f"the network has no layer `{other}`, which the result has: it belongs to another network")
 
 
 def _row(candidate: Candidate, share: float | None, chosen: bool, kept: bool) -> Row:

@@ -41,6 +41,11 @@ class Group:
     name: str
     runs: tuple[Run, ...]
 
+    @property
+    def by_seed(self) -> list[Mapping[str, Any]]:
+        """A result for every seed that has one, of several runs with the same seed the first."""
+        return list({run.info["seed"]: run.result for run in reversed(self.runs) if run.result}.values())
+
 
 def comparison(runs: Sequence[Run]) -> Page:
     """Return the content of a page about several runs: metrics, overlaid curves, agreement on layer types."""
@@ -53,8 +58,10 @@ def comparison(runs: Sequence[Run]) -> Page:
         words += f" With the same seed, not all runs have read the same numbers: {CHANGED}."
     if comparable and _has_bounds_and_evidences(run for _, run in finished):
         words += " Bounds (`elbo`) and Laplace evidences are not compared."
-    if any(len(group.runs) > 1 for group in found):
+    if any(len(group.by_seed) > 1 for group in found):
         words += " Spreads are standard deviations between seeds."
+    if any(len(group.by_seed) < sum(run.result is not None for run in group.runs) for group in found):
+        words += " A mean takes the first of several runs with the same seed."
     chose = "What each search chose, and its share."
     if unlearned := [name for name, run in finished if run.result and is_unlearned(run.result)]:
         chose += f" No prior was learned by {'; '.join(unlearned)}: the networks fit too little."
@@ -159,11 +166,12 @@ def _metrics(found: Sequence[Group], names: Mapping[Run, str], comparable: bool)
     rows: list[list[Cell]] = []
     for group, mean in zip(found, means, strict=True):
         for run in group.runs:
-            state = "" if run.result else f" ({run.info['status']})"
+            reason = f": {run.info['reason']}" if run.info.get("reason") else ""
+            state = "" if run.result else f" ({run.info['status']}{reason})"
             values = [value_at(run.result or {}, path) for _, path, _ in shown]
             cells = zip(values, shown, best_run, strict=True)
             rows.append([(names[run] + state, False), *(_cell(value, tile[2], best) for value, tile, best in cells)])
-        if sum(run.result is not None for run in group.runs) > 1:
+        if len(group.by_seed) > 1:
             rows.append([(f"mean of {group.name}", False), *_mean_cells(group, mean, shown, best_mean)])
     return Table(heads, rows)
 
@@ -186,7 +194,7 @@ def _mean_cells(
 
 
 def _values(group: Group, path: Sequence[str]) -> list[float]:
-    found = (value_at(run.result, path) for run in group.runs if run.result)
+    found = (value_at(result, path) for result in group.by_seed)
     return [value for value in found if value is not None]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import torch
 
 from symdsl.data.records import seeded
@@ -41,6 +43,11 @@ def resolve_device(text: str | torch.device) -> torch.device:
             f"no CUDA device {device.index} for `--device {device}`: this machine has {found}, counted from 0"
         )
     return device
+
+
+def cores() -> int:
+    """Return how many CPU cores this process may use, which a scheduler can have restricted."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def stream(device: torch.device | str, *words: object) -> torch.Generator:

@@ -24,6 +24,7 @@ import attrs
 from symdsl.data import Dataset
 from symdsl.diagnostics import DONE, INTERRUPTED, RunError
 from symdsl.progress import Callbacks
+from symdsl.runner.device import cores
 from symdsl.runner.tasks import Engine, Task, hand_on, performed
 
 Place = Literal["local", "ray", "slurm"]
@@ -90,7 +91,7 @@ class Children:
             if process.returncode in (INTERRUPTED, -signal.SIGTERM):
                 _raise_interrupted(self._ended)
             if process.returncode:
-                raise RunError(reason or f"its process ended with status {process.returncode}")
+                raise RunError(reason or _ending(process.returncode))
 
     def end(self) -> None:
         """Interrupt every task that is running, and let none begin."""
@@ -440,14 +441,22 @@ def _number(resources: Resources, name: str, default: float) -> float:
     return float(resources.get(name, default))
 
 
+def _ending(status: int) -> str:
+    """Return how a process without a reason of its own ended, from the status that `subprocess` gives it."""
+    if status >= 0:
+        return f"its process ended with status {status}"
+    cause = ", as when memory runs out" * (-status == signal.SIGKILL)
+    return f"a signal has ended its process: {signal.strsignal(-status)}{cause}"
+
+
 def _lines(error: Exception) -> list[str]:
     """The lines of an error's message that say something, or its type."""
     return [line for line in str(error).splitlines() if line.strip("- ")] or [type(error).__name__]
 
 
 def _local(resources: Resources, device: str, jobs: int) -> Engine:
-    cores = max(1, (os.cpu_count() or 1) // jobs)
-    return Children(int(_number(resources, "cpus", cores)), asked_for="cpus" in resources)
+    threads = max(1, cores() // jobs)
+    return Children(int(_number(resources, "cpus", threads)), asked_for="cpus" in resources)
 
 
 ENGINES: dict[Place, Callable[[Resources, str, int], Engine]] = {

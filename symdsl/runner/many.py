@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
@@ -60,6 +61,20 @@ def run_all(
             pool.shutdown(wait=False, cancel_futures=True)
             engine.end()
             raise
+
+
+@contextlib.contextmanager
+def written_at_the_end(write: Callable[[], object], watch: Observers) -> Iterator[None]:
+    """Write what is known of all runs, however they end; after an interruption it is only a note if that fails."""
+    try:
+        yield
+    except BaseException:
+        try:
+            write()
+        except RunError as error:
+            watch.on_note(str(error))
+        raise
+    write()
 
 
 @attrs.frozen

@@ -62,13 +62,19 @@ class Ranges:
         self._second = dict.fromkeys(self.keys, 0.0)
         self._steps = 0
 
+    @property
+    def present(self) -> list[str]:
+        """The keys of ranges whose average is not inside a residual block that has left."""
+        stages = dict(self.net.active())
+        return [key for key in self.keys if key.rpartition(".")[0] in stages]
+
     def width(self, progress: float) -> float:
         """Return half the distance over which an epoch takes slopes, and by which training goes to either side.
 
         Weights know the ranges that they were trained at, so that any other fits worse; trained on both sides, they
         favour neither.
         """
-        return WIDTH * (1 - progress / SETTLED) if self.keys and progress < SETTLED else 0.0
+        return WIDTH * (1 - progress / SETTLED) if self.present and progress < SETTLED else 0.0
 
     def step(self, evidence: Callable[[], float], progress: float) -> None:
         """Move every range once by central differences, unless they have settled.
@@ -78,7 +84,7 @@ class Ranges:
             progress: share of the run that is done.
         """
         if width := self.width(progress):
-            self.move({key: slope(self.net, key, width * most(key), evidence) for key in self.keys}, progress)
+            self.move({key: slope(self.net, key, width * most(key), evidence) for key in self.present}, progress)
 
     def move(self, slopes: Mapping[str, float], progress: float) -> None:
         """Move every range once, unless they have settled.
@@ -91,7 +97,7 @@ class Ranges:
             return
         share = 1 - progress / SETTLED
         self._steps += 1
-        for key in self.keys:
+        for key in self.present:
             rise = most(key) * slopes[key]
             self._first[key] = _FIRST * self._first[key] + (1 - _FIRST) * rise
             self._second[key] = _SECOND * self._second[key] + (1 - _SECOND) * rise**2

@@ -14,7 +14,7 @@ from symdsl.data import Dataset
 from symdsl.evidence import Bound, Laplace
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.nn import outputs_of
-from symdsl.runner.metrics import evaluate_outputs, noise_std
+from symdsl.runner.metrics import Metrics, evaluate_outputs, noise_std
 from symdsl.runner.shares import layer_shares, path_effective
 from symdsl.runner.training import Trainer
 
@@ -36,7 +36,7 @@ def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence, test_ou
             written and not before.
     """
 
-    def measured(outputs: Tensor, targets: Tensor) -> dict[str, float | None]:
+    def measured(outputs: Tensor, targets: Tensor) -> Metrics:
         likelihood, preprocessing = trainer.likelihood, dataset.preprocessing
         return evaluate_outputs(outputs, targets.to(outputs.device), likelihood, trainer.noise, preprocessing)
 
@@ -69,10 +69,10 @@ def _average(begin: Average, body: tuple[Node, ...], found: Mapping[str, float])
     }
 
 
-def _noise(trainer: Trainer, dataset: Dataset) -> dict[str, float]:
+def _noise(trainer: Trainer, dataset: Dataset) -> Metrics:
     """The variance of the likelihood as it is trained, and what it is in the units of the targets."""
     targets = dataset.train.y.shape[1]
-    return {"noise": trainer.noise, "noise_std": noise_std(trainer.noise, targets, dataset.preprocessing)}
+    return {"noise": trainer.noise, **noise_std(trainer.noise, targets, dataset.preprocessing)}
 
 
 def _layer(record: Layer, trainer: Trainer, evidence: Evidence) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 
 from symdsl import render
+from symdsl.render.page import picture_or_warning
 from symdsl.spec import Spec
 
 
@@ -43,8 +45,8 @@ class Recorded(Mapping[str, Any]):
 class Result(Recorded):
     """The result of a search, recorded in the `result.json` of its run folder."""
 
-    def _repr_svg_(self) -> str:
-        return render.architecture(self.spec.graph(), self.content, "svg").decode()
+    def _repr_svg_(self) -> str | None:
+        return picture_or_warning(partial(render.architecture, self.spec.graph(), self.content, "svg"))
 
     def _repr_html_(self) -> str:
         return render.result_html(self.content, self._repr_svg_())

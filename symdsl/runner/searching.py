@@ -184,7 +184,7 @@ def _open(spec: Spec, objective: Objective, out: str | Path | None, resume: str 
             default = runs.default_folder(
                 spec.name, datetime.now(UTC), checksum(f"{objective}\n{spec.text()}".encode())
             )
-            opened.append(RunFolder.create(out or runs.unused(default)))
+            opened.append(RunFolder.create(out or runs.new_folder(default)))
         return opened[0].path
 
     try:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from numbers import Integral
 from pathlib import Path
-from typing import Any
 
 import attrs
 
@@ -17,9 +15,10 @@ from symdsl.catalog.searches import LARGEST_SEED
 from symdsl.data import Dataset, fingerprint
 from symdsl.data.checks import check_handed_over
 from symdsl.progress import Observers
-from symdsl.runner.device import check_device
+from symdsl.render.page import picture_or_warning
+from symdsl.runner.device import check_device, cores
 from symdsl.runner.engines import Children, InProcess
-from symdsl.runner.many import run_all
+from symdsl.runner.many import run_all, written_at_the_end
 from symdsl.runner.result import Recorded
 from symdsl.runner.searching import check_arguments, objective_of, picture_or_note
 from symdsl.runner.tasks import Task
@@ -41,7 +40,7 @@ class SeedsResult(Recorded):
     def _repr_svg_(self) -> str | None:
         if not self.content["finished"]:
             return None
-        return render.mean_architecture(self.spec.graph(), self.content, "svg").decode()
+        return picture_or_warning(partial(render.mean_architecture, self.spec.graph(), self.content, "svg"))
 
     def _repr_html_(self) -> str:
         return render.seeds_html(self.content, self._repr_svg_())
@@ -102,20 +101,18 @@ def search_seeds(
         watcher.on_start(folder.path)
         finished = folder.finished()
         tasks = [_task(folder, one, spec, device, maximised) for one in folder.runs if one not in finished]
-        engine = Children(max(1, (os.cpu_count() or 1) // jobs)) if jobs > 1 else InProcess(data)
+        engine = Children(max(1, cores() // jobs)) if jobs > 1 else InProcess(data)
 
         def note(task: Task, status: runs.Status, reason: str | None) -> None:
             folder.note(Path(task.folder).name, status, reason)
 
-        try:
+        with written_at_the_end(lambda: _write(folder, spec, watcher), watcher):
             run_all(tasks, engine, jobs, note, watcher, lambda task: callbacks(task.seed))
-        finally:
-            content = _written(folder, spec, watcher)
-        return SeedsResult(content, folder.path, spec)
+        return SeedsResult(folder.content(), folder.path, spec)
 
 
-def _written(folder: SeedsFolder, spec: Spec, watcher: Observers) -> dict[str, Any]:
-    """Write the list, the table, and the picture of what has finished; return the content of the list."""
+def _write(folder: SeedsFolder, spec: Spec, watcher: Observers) -> None:
+    """Write the list, the table, and the picture of what has finished."""
     content = folder.write()
     runs.write_atomic(folder.path / TABLE, render.table_text(render.seeds_table(content)).encode())
     if content["finished"]:
@@ -123,7 +120,6 @@ def _written(folder: SeedsFolder, spec: Spec, watcher: Observers) -> dict[str, A
         picture = picture_or_note(draw, folder.path, watcher.on_note)
         if picture is not None:
             runs.write_atomic(folder.path / PICTURE, picture)
-    return content
 
 
 def numbered(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:
@@ -158,7 +154,7 @@ def _opened(
         return SeedsFolder.resume(Path(resume), spec.text(), objective, numbers, given)
     digest = checksum(f"{objective}\n{numbers}\n{spec.text()}".encode())
     default = runs.default_folder(spec.name, datetime.now(UTC), digest)
-    path = runs.unused(default.with_name(f"{default.name}-seeds")) if out is None else Path(out)
+    path = runs.new_folder(default.with_name(f"{default.name}-seeds")) if out is None else Path(out)
     return SeedsFolder.create(path, spec.name, spec.text(), objective, numbers, given)
 
 

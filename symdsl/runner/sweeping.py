@@ -20,7 +20,7 @@ from symdsl.progress import Observers
 from symdsl.report import report_html, without_damaged
 from symdsl.runner.device import check_device
 from symdsl.runner.engines import ENGINES, Place, Resources, check_resources
-from symdsl.runner.many import run_all
+from symdsl.runner.many import run_all, written_at_the_end
 from symdsl.runner.searching import objective_of
 from symdsl.runner.seeds import numbered
 from symdsl.runner.tasks import Task
@@ -54,7 +54,7 @@ class Grid:
 
 
 def grid(
-    specs: Sequence[Path],
+    specs: Sequence[str | Path],
     settings: Mapping[str, Sequence[str]],
     seeds: int | Sequence[int] | None = None,
     objectives: Sequence[Objective | None] = (None,),
@@ -70,9 +70,12 @@ def grid(
     Raises:
         SpecError: a spec is wrong with some settings; it carries all that is wrong with the first such choice.
         RunError: the data of a spec can only be handed over in Python.
+        TypeError: the specs are no list of files.
         ValueError: a spec is given twice, a key has no list of values, the seeds make no sense or are set as well, an
             objective is unknown, or there would be too many runs.
     """
+    if isinstance(specs, str | Path) or not all(isinstance(one, str | Path) for one in specs):
+        raise TypeError(f"`specs` (={specs!r}) must be a list of files")
     for key, values in settings.items():
         if isinstance(values, str) or not values:
             raise ValueError(f"`settings[{key!r}]` (={values!r}) must be a list of one text or more")
@@ -118,7 +121,7 @@ def _names(files: Sequence[Path]) -> list[str]:
     return ["/".join(next((tail for tail in own if shared[tail] == 1), own[-1])) for own in tails]
 
 
-def _loaded(path: Path, choice: Mapping[str, str]) -> Spec:
+def _loaded(path: str | Path, choice: Mapping[str, str]) -> Spec:
     overrides = [Override.parse(f"{key}={value}", number) for number, (key, value) in enumerate(choice.items(), 1)]
     return spec.load(path, {one.key: one for one in overrides})
 
@@ -182,10 +185,8 @@ def sweep(
             folder.note(Path(task.folder).name, status, reason)
             runs.write_atomic(folder.path / TABLE, folder.csv())
 
-        try:
+        with written_at_the_end(lambda: _write_tables(folder, watcher), watcher):
             run_all(tasks, engine, at_a_time, note, watcher)
-        finally:
-            _write_tables(folder, watcher)
         return folder
 
 
@@ -194,7 +195,7 @@ def _opened(wanted: Grid | None, out: str | Path | None, resume: str | Path | No
         assert resume is not None, "one of both was given"
         return SweepFolder.resume(Path(resume))
     default = Path("runs", "sweeps", f"{datetime.now(UTC):%Y%m%dT%H%M%SZ}")
-    return SweepFolder.create(runs.unused(default) if out is None else Path(out), wanted.points, wanted.runs)
+    return SweepFolder.create(runs.new_folder(default) if out is None else Path(out), wanted.points, wanted.runs)
 
 
 def _task(folder: SweepFolder, one: SweepRun, device: str) -> Task:

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TextIO
 import attrs
 
 from symdsl.analysis.profiles import Change, Profile
+from symdsl.catalog.data import ELSEWHERE, RELATIVE
 from symdsl.data import Dataset
 from symdsl.diagnostics import DONE, FAILED, INTERRUPTED, NumericalError, RunError, SpecError
 from symdsl.progress import Callbacks
@@ -134,7 +135,8 @@ def performed(task: Task, stream: TextIO) -> int:
 def reason_of(error: Exception) -> str:
     """Return why something failed, in one line."""
     if isinstance(error, SpecError):
-        return next(one.message for one in error.diagnostics if one.severity == "error")
+        wrong = next(one for one in error.diagnostics if one.severity == "error")
+        return f"{wrong.message}; {RELATIVE}" if wrong.help == ELSEWHERE else wrong.message
     return " ".join(str(error).split())
 
 

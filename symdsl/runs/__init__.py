@@ -1,7 +1,7 @@
 """Folders of one run, of several seeds or of a sweep: no crash, full disk or second process can spoil them."""
 
 from symdsl.runs.files import SCHEMA, finite, write_atomic
-from symdsl.runs.folder import RunFolder, default_folder, unused, versions
+from symdsl.runs.folder import RunFolder, default_folder, new_folder, versions
 from symdsl.runs.schema import Status
 from symdsl.runs.seeds import SeedsFolder
 from symdsl.runs.sweeps import SweepFolder
@@ -14,7 +14,7 @@ __all__ = [
     "SweepFolder",
     "default_folder",
     "finite",
-    "unused",
+    "new_folder",
     "versions",
     "write_atomic",
 ]

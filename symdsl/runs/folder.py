@@ -94,10 +94,26 @@ def default_folder(spec_name: str, now: datetime, digest: str) -> Path:
     return Path("runs") / safe / f"{_utc(now):%Y%m%dT%H%M%SZ}-{digest[:8]}"
 
 
-def unused(path: Path) -> Path:
-    """Return a path, or the first of `path-2`, `path-3` and so on, at which there is nothing."""
+def new_folder(path: Path) -> Path:
+    """Make a folder at a path or, where something is, at the first free one of `path-2`, `path-3` and so on; return it.
+
+    Of several processes that ask for the same path each gets a folder of its own.
+
+    Raises:
+        RunError: it cannot be written.
+    """
+
+    def made(one: Path) -> bool:
+        try:
+            one.mkdir()
+        except FileExistsError:
+            return False
+        return True
+
     more = (path.with_name(f"{path.name}-{number}") for number in itertools.count(2))
-    return next(one for one in itertools.chain([path], more) if not one.exists())
+    with names_the_file(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return next(filter(made, itertools.chain([path], more)))
 
 
 def is_kept_file(path: Path, drawn: bool = False) -> bool:

@@ -238,6 +238,13 @@ def test_result_of_another_network_is_refused():
         architecture(other, found, "dot")
 
 
+def test_result_of_a_deeper_network_is_refused():
+    found = result(two_layers(), {"l1": [0.5, 0.5], "l2": [0.5, 0.5]})
+    first = build(Chain(1, 8, 8).layer("l1", "F-FC CONV", 4, 2, ("relu",)).flatten().facts())
+    with pytest.raises(ValueError, match="the network has no layer `l2`, which the result has"):
+        architecture(first, found, "dot")
+
+
 def test_result_with_other_candidates_is_refused():
     found = result(two_layers(), {"l1": [0.5, 0.5], "l2": [0.5, 0.5]})
     other = build(Chain(1, 8, 8).layer("l1", "FC CONV", 4).flatten().facts())

@@ -1,8 +1,10 @@
 """The graph a spec gives: networkx's own in all it does, a picture in a notebook while it is a network."""
 
 import networkx as nx
+import pytest
 
 from symdsl import parse
+from symdsl.diagnostics import RunError
 from symdsl.graph import chain, content_hash, from_json, to_json
 from symdsl.render import architecture
 from symdsl.render.drawn import DrawnGraph
@@ -22,6 +24,15 @@ def test_a_graph_shows_the_picture_of_its_network():
     graph = SPEC.graph()
     assert graph._repr_svg_() == architecture(graph, None, "svg").decode()
     assert "l1" in graph._repr_svg_()
+
+
+def test_where_graphviz_cannot_draw_a_notebook_is_warned(monkeypatch):
+    def refuse(graph, found, form):
+        raise RunError("cannot draw the picture")
+
+    monkeypatch.setattr("symdsl.render.drawn.architecture", refuse)
+    with pytest.warns(UserWarning, match="cannot draw the picture"):
+        assert SPEC.graph()._repr_svg_() is None
 
 
 def test_it_is_a_digraph_like_any_other():

@@ -256,6 +256,25 @@ def test_the_best_is_bold_and_seeds_have_a_mean_with_a_spread(searched: Path, ag
     ]
 
 
+def test_a_run_that_failed_says_why_beside_others(searched: Path, again: Path) -> None:
+    first = scored(one(searched), 711, 0.9, 0.5)
+    failed = attrs.evolve(scored(one(again), 5, 0.8, 0.25), result=None)
+    failed = attrs.evolve(failed, info=failed.info | {"status": "failed", "reason": "no room"})
+    rows = rows_of(comparison([first, failed]), "Metrics")
+    assert list(rows) == ["seed 711", "seed 5 (failed: no room)"]
+
+
+def test_a_mean_takes_every_seed_once(searched: Path, again: Path) -> None:
+    first, second = scored(one(searched), 711, 0.9, 0.5), scored(one(again), 5, 0.8, 0.25)
+    copy = attrs.evolve(scored(one(searched), 711, 0.2, 0.5), folder=Path("runs/copy"))
+    found = section(comparison([first, copy, second]), "Metrics")
+    assert found.words.endswith("A mean takes the first of several runs with the same seed.")
+    assert rows_of(comparison([first, copy, second]), "Metrics")["mean of small, laplace"][0][0] == "85.00 % ± 7.07 %"
+    twice = section(comparison([first, copy]), "Metrics")
+    assert "standard deviations" not in twice.words
+    assert len(twice.tables[0].rows) == 2
+
+
 def test_bounds_and_evidences_are_not_compared(searched: Path, again: Path) -> None:
     first, second = scored(one(searched), 711, 0.9, 0.5), scored(one(again), 5, 0.8, 0.25)
     bounded = attrs.evolve(second, result=(second.result or {}) | {"objective": "elbo"})

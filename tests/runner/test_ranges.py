@@ -47,6 +47,28 @@ def turned(text: str = TURNED, **overrides: object) -> symdsl.Spec:
     return parse(text, {key.replace("__", "."): value for key, value in overrides.items()}, source="turned.sym")
 
 
+def test_the_ranges_of_a_block_that_has_left_stay_and_cost_nothing() -> None:
+    text = (
+        "data synthetic(size = 4) |> standardize\n\nnetwork net {\n  input image(1, 4, 4)\n  layer stem: CONV(3) -> 4\n"
+        "  residual {\n    average affine(rotation = 10, samples = 2) {\n      layer q: CONV(3) -> 4\n    }\n"
+        "    layer z: CONV(3) -> 4\n  }\n  flatten\n  layer h: FC -> classes\n}\n"
+    )
+    net = symdsl.compile(parse(text))
+    moved, calls = ranges.Ranges(net), 0
+
+    def rising() -> float:
+        nonlocal calls
+        calls += 1
+        return net.ranges()["average.rotation"]
+
+    moved.step(rising, 0.0)
+    assert (calls, net.ranges()["average.rotation"] > 10, moved.width(0.1) > 0) == (2, True, True)
+    net.prune("z", "CONV")
+    before = net.ranges()
+    moved.step(rising, 0.1)
+    assert (calls, net.ranges(), moved.width(0.1)) == (2, before, 0.0)
+
+
 # ---------------------------------------------------------------- slopes
 
 

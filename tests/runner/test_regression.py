@@ -279,7 +279,13 @@ def test_regression_figures_by_hand():
     assert found["rmse"] == pytest.approx(math.sqrt((4 + 100) / 4))
     density = -torch.distributions.Normal(outputs.double(), 0.5).log_prob(targets.double()).sum(1).mean()
     assert found["nll"] == pytest.approx(float(density) + math.log(20))
-    assert noise_std(0.25, 2, preprocessing) == pytest.approx(math.sqrt((1 + 25) / 2))
+    assert found["rmse_by_target"] == pytest.approx({"0": math.sqrt(4 / 2), "1": math.sqrt(100 / 2)})
+    noise = noise_std(0.25, 2, preprocessing)
+    assert noise["noise_std"] == pytest.approx(math.sqrt((1 + 25) / 2))
+    assert noise["noise_std_by_target"] == pytest.approx({"0": 1, "1": 5})
+    one = Preprocessing(targets=Statistics([5.0], [2.0]))
+    assert noise_std(0.25, 1, one) == {"noise_std": 1.0}
+    assert "rmse_by_target" not in evaluate_outputs(outputs[:, :1], targets[:, :1], Gaussian(), 0.25, one)
 
 
 def test_the_angle_of_a_digit_is_learned_from_the_spec_alone(tmp_path):

@@ -9,8 +9,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import symdsl
 from processes import call, started
 from symdsl.cli.sweeping import parts_of
 from symdsl.diagnostics import FAILED, NumericalError, RunError, SpecError
@@ -131,6 +133,9 @@ def test_a_grid_is_refused_where_it_is_wrong_or_too_large(tiny):
         grid([tiny], {"widht": ("2", "3")})
     (found,) = caught.value.diagnostics
     assert (found.code, found.span.source, "did you mean `width`?" in (found.help or "")) == ("E310", "--set", True)
+    for wrong in (str(tiny), [symdsl.load(tiny)]):
+        with pytest.raises(TypeError, match=r"`specs` \(=.*\) must be a list of files"):
+            grid(wrong, {})
     with pytest.raises(ValueError, match=r"tiny.sym` is given twice"):
         grid([tiny, tiny], {})
     with pytest.raises(ValueError, match=r"`search.seed` is set, and seeds are given as well"):
@@ -329,6 +334,34 @@ def test_a_page_that_cannot_be_written_is_an_error(tiny, tmp_path, in_process, m
         sweep(grid([tiny], {}), out=tmp_path / "all", device="cpu")
 
 
+def test_an_interruption_stays_one_where_the_page_cannot_be_written(tiny, tmp_path, in_process, monkeypatch):
+    honest, told = Task.run, Told()
+
+    def run(task, callback, data):
+        honest(task, callback, data)
+        (tmp_path / "all" / "sweep.html").mkdir()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Task, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        sweep(grid([tiny], {}), out=tmp_path / "all", device="cpu", watch=told)
+    assert "sweep.html" in told.notes[-1]
+
+
+def test_a_run_whose_data_are_not_where_the_sweep_is_resumed_tells_what_paths_are_relative_to(
+    tiny, tmp_path, in_process, monkeypatch
+):
+    x, y = np.random.default_rng(0).random((24, 1, 4, 4), np.float32), np.arange(24) % 3
+    np.savez("small.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    tiny.write_text(re.sub("data .*", 'data arrays("small.npz") |> standardize', TINY))
+    wanted = grid([tiny], {})
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    told = Told()
+    sweep(wanted, out=tmp_path / "all", device="cpu", watch=told)
+    assert told.notes[-1].endswith("there is no file `small.npz`; paths are relative to the working directory")
+
+
 def test_a_page_that_cannot_be_made_leaves_none_of_earlier(tiny, tmp_path, in_process, monkeypatch):
     def refuse(paths):
         raise RunError("a file is damaged")
@@ -415,12 +448,13 @@ class Epochs(Observers):
         ({"cpus": "4"}, "1", "4"),
         ({"cpus": "4"}, None, "4"),
         ({}, "3", "3"),
-        ({}, None, str(max(1, (os.cpu_count() or 1) // 2))),
+        ({}, None, "3"),
     ],
 )
 def test_threads_are_what_is_asked_for_then_what_the_environment_says(
     resources, variable, threads, tiny, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: range(7), raising=False)
     if variable is None:
         monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     else:
@@ -492,6 +526,24 @@ def test_ray_runs_tasks_in_its_workers(tiny, tmp_path):
     assert (running.returncode, finished) == (0, "1"), complaint
     assert {row["status"] for row in table(tmp_path / "all")} == {"finished"}
     assert re.fullmatch(r"the resource `cpus` \(=4000\) must be at most \d+, which Ray has here", *refused)
+
+
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        ("os.kill(os.getpid(), 9)", "a signal has ended its process: Killed, as when memory runs out"),
+        ("os.abort()", "a signal has ended its process: Aborted"),
+        ("sys.exit(7)", "its process ended with status 7"),
+    ],
+)
+def test_a_process_that_dies_is_told_by_its_end(tiny, tmp_path, monkeypatch, end, reason):
+    def begun(engine):
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        return subprocess.Popen([sys.executable, "-c", f"import os, sys; sys.stdin.read(); {end}"], **pipes)
+
+    monkeypatch.setattr(Children, "_started", begun)
+    with pytest.raises(RunError, match=f"^{re.escape(reason)}$"):
+        Children(1).run(task(tiny, tmp_path / "run"), Silent())
 
 
 @pytest.mark.parametrize("end", ["os.kill(os.getpid(), 15)", "sys.exit(130)"])
