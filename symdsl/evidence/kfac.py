@@ -135,7 +135,7 @@ class KroneckerFactors(GGN):
         """
         value, effective = [], {}
         for key, (left, right) in self._spectra.items():
-            found = [_log_det(part, precisions[key] * noise) for part in _products(left, right)]
+            found = [*_log_dets(left, right, precisions[key] * noise)]
             value += [part for part, _ in found]
             effective[key] = math.fsum(part for _, part in found)
         return LogDet(math.fsum(value), effective)
@@ -154,17 +154,12 @@ class KroneckerFactors(GGN):
         return type(self)(scaled)
 
 
-def _products(left: Tensor, right: Tensor) -> Iterator[Tensor]:
-    """Yield the products of every positive number of `left` with every one of `right`, some at a time."""
+def _log_dets(left: Tensor, right: Tensor, ridge: float) -> Iterator[tuple[float, float]]:
+    """Yield `sum_l log(1 + l / ridge)` and `sum_l l / (l + ridge)`, l the products of both, some at a time."""
     left, right = left[left > 0], right[right > 0]
     for some in left.split(max(1, _EIGENVALUES // max(1, len(right)))):
-        yield torch.outer(some, right)
-
-
-def _log_det(eigenvalues: Tensor, ridge: float) -> tuple[float, float]:
-    """`sum_l log(1 + l / ridge)` and `sum_l l / (l + ridge)`."""
-    ratios = eigenvalues / ridge
-    return float(ratios.log1p().sum()), float((ratios / (1 + ratios)).sum())
+        ratios = torch.outer(some, right) / ridge
+        yield float(ratios.log1p().sum()), float((ratios / (1 + ratios)).sum())
 
 
 class KfacAccumulator:

@@ -41,7 +41,7 @@ def mackay_step(
     each = most / total if total > max(most, 0.0) else 1.0
     moved = dict(laplace.precisions)
     for key in learned & effective.keys():
-        target = _fixed_point(each * effective[key], laplace.squared_norms[key])
+        target = fixed_point(each * effective[key], laplace.squared_norms[key])
         log_precision = (1 - share) * math.log(moved[key]) + share * math.log(target)
         moved[key] = max(math.exp(log_precision), least.get(key, SMALLEST_PRECISION))
     return moved
@@ -62,7 +62,7 @@ def at_best_precisions(
     return laplace
 
 
-def _fixed_point(effective: float, squared_norm: float) -> float:
+def fixed_point(effective: float, squared_norm: float) -> float:
     """Return gamma / ||theta||^2 within the bounds; the upper one where there are no weights."""
     if squared_norm <= max(effective, 0.0) / LARGEST_PRECISION:
         return LARGEST_PRECISION

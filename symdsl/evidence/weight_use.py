@@ -102,7 +102,7 @@ class BatchUse:
 
     def inputs(self) -> Iterator[Tensor]:
         """Yield the inputs of the tensor, `[n, block, R, in]`, of some examples at a time."""
-        return (self._inputs(read) for (read,) in self._in_parts(self._numbers, self.use.inputs))
+        return (self._inputs(read) for (read,) in self._in_parts(self._first.numel(), self.use.inputs))
 
     def gradients(self, gradients: Tensor) -> Iterator[Tensor]:
         """Yield the gradients in the tensor's output, `[n, block, R, out]`, of some examples at a time.
@@ -115,7 +115,7 @@ class BatchUse:
 
     def pairs(self, gradients: Tensor, held: int = 0) -> Iterator[tuple[Tensor, Tensor]]:
         """Yield gradients g and inputs a of some examples at a time, with room for `held` more numbers of each."""
-        for read, given in self._in_parts(self._numbers + held, self.use.inputs, gradients):
+        for read, given in self._in_parts(self._first.numel() + held, self.use.inputs, gradients):
             yield self._gradients(read, given), self._inputs(read)
 
     def input_moment(self) -> Tensor | None:
@@ -134,11 +134,6 @@ class BatchUse:
     def uses(self) -> int:
         """R, how often an example uses the tensor."""
         return self._first.shape[2]
-
-    @property
-    def _numbers(self) -> int:
-        """How many numbers an example's inputs are."""
-        return self._first.numel()
 
     @cached_property
     def _first(self) -> Tensor:

@@ -19,6 +19,7 @@ from symdsl.data import Examples
 from symdsl.data.records import shown
 from symdsl.evidence.kfac import Factor, KfacAccumulator
 from symdsl.evidence.loss import Categorical, Likelihood
+from symdsl.evidence.variational import normal_pairs
 from symdsl.evidence.weight_use import BatchUse, output_gradients
 from symdsl.nn import BIAS, Network, RelaxedLayer, Use, derivatives_on, outputs_of
 
@@ -417,13 +418,12 @@ def mean_softmax(
         temperatures: what the covariance is multiplied by.
         draws: an even number, the same for every example and temperature; of each its opposite is another.
     """
-    classes = mean.shape[1]
-    normal = torch.randn(draws // 2, classes, dtype=mean.dtype, generator=torch.Generator().manual_seed(0))
-    both = torch.cat((normal, -normal)).to(mean.device)
+    like = mean.new_empty(mean.shape[1], device="cpu")  # drawn there, the numbers are the same on every device
+    normal = normal_pairs(draws, like, torch.Generator().manual_seed(0)).to(mean.device)
     batches = max(1, mean.numel() * draws // _NUMBERS)
     found: list[Tensor] = []
     for some, wide in zip(mean.tensor_split(batches), covariance.tensor_split(batches), strict=True):
-        drawn = both @ _root(wide).mT
+        drawn = normal @ _root(wide).mT
         found.append(torch.stack([(some.unsqueeze(1) + t**0.5 * drawn).softmax(2).mean(1) for t in temperatures]))
     return torch.cat(found, 1)
 

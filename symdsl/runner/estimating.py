@@ -11,6 +11,7 @@ from symdsl.catalog.searches import FEW_EXAMPLES, TARGET_COLUMNS
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
 from symdsl.evidence.joint import GRADIENTS
+from symdsl.graph.cost import joint_columns
 from symdsl.nn import evaluation_mode, outputs_of
 from symdsl.runner.device import stream
 from symdsl.runner.training import Trainer
@@ -104,6 +105,13 @@ def sample(trainer: Trainer, most: int) -> torch.Tensor:
     return order[:most].sort().values.to(trainer.train.x.device)
 
 
+def loss_of(trainer: Trainer, index: torch.Tensor) -> float:
+    """Return the loss of some training examples, scaled to the sum over all."""
+    net, train = trainer.net, trainer.train
+    loss = trainer.likelihood.loss(outputs_of(net, train.x[index]).double(), train.y[index].to(net.device))
+    return float(loss) * len(train) / len(index)
+
+
 def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
     """Return the log likelihood less half the log determinant of some training examples alone, in nats per example.
 
@@ -127,14 +135,19 @@ def evidence_bound(trainer: Trainer, index: torch.Tensor) -> float:
 def final_laplace(trainer: Trainer) -> Laplace:
     """Return the joint Laplace approximation whose evidence a run reports, whatever estimator the search used.
 
-    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random. Where a classifier is least certain
+    Of more than `FINAL_EXAMPLES` training examples, that many are drawn at random. In a regression all are alike, and
+    the curvature is from the largest number of them that fills all `GRADIENTS` rows of a sketch: the gradients of 1,437
+    would be summed in pairs, to 719 rows, which count fewer effective parameters. Where a classifier is least certain
     all columns of an example are propagated: for as many examples as double the number of columns, or bring it to the
     `GRADIENTS` that no sketch sums up. One column each makes the determinant too low, as a network that has fitted owes
     most of its curvature to a few examples.
     """
     index = sample(trainer, FINAL_EXAMPLES)
     if trainer.likelihood.has_noise:
-        return laplace_at(trainer, TARGETS, index)
+        columns = joint_columns(trainer.facts.data)
+        filling = len(index) * columns // GRADIENTS * GRADIENTS // columns or len(index)
+        laplace = laplace_at(trainer, TARGETS, sample(trainer, filling))
+        return attrs.evolve(laplace, loss=loss_of(trainer, index))
     further = max(len(index), GRADIENTS - len(index))
     exact = min(further // max(trainer.facts.data.classes - 1, 1), len(index))
     return laplace_at(trainer, FINAL, _least_certain_first(trainer, index), exact=exact)

@@ -138,7 +138,7 @@ def search(
     with _open(spec, maximised, out, resume) as folder, heard.hearing_failures():
         with _ending_noted(folder, noted=resume is None):  # a refused resume leaves the run as it was
             run = _Run(spec, dataset, target, folder, maximised, heard, loading, weights)
-            notes = run.prepare(resume is not None)
+            notes = run.begin() if resume is None else run.restore()
         with _ending_noted(folder):
             return run.finish(notes)
 
@@ -291,11 +291,8 @@ class _Run:
             else Structure(self.trainer, start, self.callbacks.on_note, compared)
         )
 
-    def prepare(self, resumed: bool) -> list[str]:
-        """Write what is known before the first epoch, or take up the last checkpoint; return lines for the user."""
-        return self._restore() if resumed else self._begin()
-
-    def _begin(self) -> list[str]:
+    def begin(self) -> list[str]:
+        """Write what is known before the first epoch; return lines for the user."""
         weights = self._weights
         self.folder.begin(
             spec=self.spec.name,
@@ -338,7 +335,7 @@ class _Run:
             raise RunError("the ranks have read different data: all machines must see the same files")
         return own
 
-    def _restore(self) -> list[str]:
+    def restore(self) -> list[str]:
         """Take up the last checkpoint; return a line for each thing that was lost since the run was left."""
         fingerprint = self._fingerprint()
         state, content, notes = ranks.from_first(lambda: self._left(fingerprint))
@@ -448,7 +445,7 @@ class _Run:
         behind = False
         try:
             while len(records) < trial and not behind:
-                records.append(self._trained()[0])
+                records.append(self._trained())
                 behind = ranks.from_first(lambda: is_behind(records, first_records))
         except NumericalError as error:
             self.callbacks.on_note(f"a {tried} start does not work: {error}")
@@ -471,8 +468,8 @@ class _Run:
         for note in notes:
             self.callbacks.on_note(note)
 
-    def _trained(self) -> tuple[dict[str, Any], EpochMetrics]:
-        """Train for an epoch; return its record, as `metrics.jsonl` has it, and its metrics."""
+    def _trained(self) -> dict[str, Any]:
+        """Train for an epoch; return its record, as `metrics.jsonl` has it."""
         started = time.perf_counter()
         if self.objective != "map":
             metrics, found, evidence_s = self.learner.train_epoch()
@@ -485,14 +482,14 @@ class _Run:
         record = {"epoch": self.trainer.epoch, **self._figures(metrics), **found, "wall_s": wall_s}
         for key in _EVIDENCE & record.keys():
             record[key] += self.dataset.preprocessing.nats
-        return record, metrics
+        return record
 
     def _epoch(self) -> None:
-        record, metrics = self._trained()
+        record = self._trained()
         self._losses.append(record["loss"])
         if self._untried:
             self._trial.append(record)
-        self._remark(metrics.fit)
+        self._remark(record["fit"])
         self.folder.append_metrics(record)
         self._save_in_turn()
         self.callbacks.on_epoch(record)

@@ -18,8 +18,8 @@ from symdsl.catalog.searches import LEAST_STEPS
 from symdsl.evidence import ExtrapolatedSketch, Laplace
 from symdsl.evidence.prior_updates import at_best_precisions, mackay_step
 from symdsl.graph.cost import evidence_interval, joint_columns
-from symdsl.nn import Block, outputs_of
-from symdsl.runner.estimating import Estimator, evidence_bound, final_laplace, laplace_at, sample, sketch_of
+from symdsl.nn import Block
+from symdsl.runner.estimating import Estimator, evidence_bound, final_laplace, laplace_at, loss_of, sample, sketch_of
 from symdsl.runner.ranges import Ranges
 from symdsl.runner.shares import evidence_record, path_effective, tensors_of
 from symdsl.runner.start import Start
@@ -110,7 +110,8 @@ class Structure:
 
         def after_step() -> None:
             nonlocal found, seconds
-            if self.is_due:
+            since = self.trainer.step - self.trainer.search.burnin * self.trainer.steps_per_epoch
+            if since > 0 and since % self.every == 0:
                 started = time.perf_counter()
                 step = self.evidence_step()
                 found = self._record(step, found.get("pruned", []))
@@ -122,12 +123,6 @@ class Structure:
     def priors_learned(self) -> bool:
         """Whether the network has fitted at an evidence step, or there was no such step; no prior moves before."""
         return self._has_fitted is not False
-
-    @property
-    def is_due(self) -> bool:
-        """Whether an evidence step follows the last training step."""
-        since = self.trainer.step - self.trainer.search.burnin * self.trainer.steps_per_epoch
-        return since > 0 and since % self.every == 0
 
     def _record(self, step: EvidenceStep, pruned: list[str]) -> dict[str, Any]:
         """Return what `metrics.jsonl` has of a step, after those paths of its epoch that were pruned before."""
@@ -247,13 +242,13 @@ class Structure:
         blocks = [block for block in net.active_blocks() if self._may_leave(block)]
         if not blocks:
             return {}
-        jointly, loss = self._jointly(laplace, index), self._loss(index)
+        jointly, loss = self._jointly(laplace, index), loss_of(self.trainer, index)
         return {one.join: self._gain(net.without(one), one.layers, jointly, index, loss) for one in blocks}
 
     def _gain_without_path(self, layer: str, path: str, laplace: Laplace, index: torch.Tensor) -> float:
         """Return the log evidence without a path, less that with it, the same on all ranks."""
         left_out = self.trainer.net.layer(layer).without(path)
-        gain = self._gain(left_out, [f"{layer}.{path}"], laplace, index, self._loss(index))
+        gain = self._gain(left_out, [f"{layer}.{path}"], laplace, index, loss_of(self.trainer, index))
         return ranks.from_first(lambda: gain)
 
     def _gain(
@@ -271,18 +266,12 @@ class Structure:
             places: their names, `layer` or `layer.path`.
             laplace: the evidence with them.
             index: of the examples to use.
-            loss: of these with them; see `_loss`.
+            loss: of these with them; see `loss_of`.
         """
         with left_out:
-            rise = self._loss(index) - loss
+            rise = loss_of(self.trainer, index) - loss
         keys = [key for place in places for key in tensors_of(place, laplace.precisions)]
         return laplace.log_evidence_without(keys, laplace.loss + rise) - laplace.log_evidence()
-
-    def _loss(self, index: torch.Tensor) -> float:
-        """Return the loss of some training examples, scaled to the sum over all."""
-        trainer, net = self.trainer, self.trainer.net
-        x, y = trainer.train.x[index], trainer.train.y[index].to(net.device)
-        return float(trainer.likelihood.loss(outputs_of(net, x).double(), y)) * len(trainer.train) / len(index)
 
     def final(self) -> Laplace:
         """Return the approximation whose evidence a run reports, see `final_laplace`, at the fixed point of the noise.
@@ -292,11 +281,11 @@ class Structure:
         """
         laplace = final_laplace(self.trainer)
         for _ in range(_MOST_ROUNDS if laplace.likelihood.has_noise else 0):
-            before = self.trainer.noise
-            self.trainer.noise = ranks.from_first(partial(self._noise_target, laplace))
-            laplace = attrs.evolve(laplace, noise=self.trainer.noise)
-            if abs(math.log(self.trainer.noise / before)) <= _TOLERANCE:
+            noise = ranks.from_first(partial(self._noise_target, laplace))
+            if abs(math.log(noise / laplace.noise)) <= _TOLERANCE:
                 break
+            laplace = attrs.evolve(laplace, noise=noise)
+        self.trainer.noise = laplace.noise
         if not self.priors_learned:
             fits = laplace.loss < self.trainer.constant_loss / 2
             advice = "fewer parameters or more examples would help" if fits else "train longer"

@@ -14,7 +14,7 @@ from symdsl.catalog.searches import BOUND_EVERY
 from symdsl.data import Examples
 from symdsl.diagnostics import NumericalError, RunError
 from symdsl.evidence import Bound, WeightPosterior, normal_pairs
-from symdsl.evidence.prior_updates import LARGEST_PRECISION, SMALLEST_PRECISION
+from symdsl.evidence.prior_updates import fixed_point
 from symdsl.nn import Use
 from symdsl.predictive import last_layer
 from symdsl.runner.device import stream
@@ -127,8 +127,7 @@ class Variational:
         """Set the learned precisions to where the divergence is least, and move the ranges."""
         moments = self._by_tensor(self.posterior.second_moments())
         for key in self.learned:
-            best = self._size(key) / max(moments[key], 1e-300)
-            self.trainer.precisions[key] = min(max(best, SMALLEST_PRECISION), LARGEST_PRECISION)
+            self.trainer.precisions[key] = fixed_point(self._size(key), moments[key])
         self.posterior = attrs.evolve(self.posterior, prior=self._prior())
         if self.trainer.progress > WAIT:
             self.ranges.move(self._slopes, self.trainer.progress)

@@ -467,6 +467,17 @@ def test_the_reported_counts_of_a_regression_are_those_of_the_sketch(small):
     assert isinstance(final_laplace(structure(*regression()).trainer).ggn, JointSketch)
 
 
+def test_the_reported_sketch_of_a_regression_has_all_its_rows(monkeypatch):
+    for room in ("runner.estimating", "evidence.joint"):
+        monkeypatch.setattr(f"symdsl.{room}.GRADIENTS", 512)
+    one = structure(*regression()).trainer
+    found = final_laplace(one)  # 300 examples of two targets would be summed in pairs, to 300 rows
+    assert {len(part) for part in found.ggn.parts.values()} == {512}
+    assert (found.ggn.gradients, found.examples) == (600, 300)
+    outputs = outputs_of(one.net, one.train.x).double()
+    assert found.loss == pytest.approx(float(one.likelihood.loss(outputs, one.train.y)))
+
+
 def test_the_evidence_of_several_targets_is_that_of_as_many_regressions():
     one = structure(*regression()).trainer
     one.precisions, one.noise = {"h1.FC.w": 0.5, "h1.bias": 2.0}, 0.01
