@@ -169,12 +169,11 @@ def test_targets_in_several_units_have_an_error_each(tmp_path: Path, monkeypatch
     found = loaded.predict(data.load(loaded.spec).test.x, calibrated=False)
     assert found.mean is not None
     errors = ((found.mean - torch.from_numpy(y[:10])) ** 2).mean(0).sqrt().tolist()
-    assert result["test"]["rmse_by_target"] == pytest.approx(dict(zip("01", errors, strict=True)), rel=1e-4)
-    measured = json.loads(call("eval", "run", "--json").stdout)
-    assert measured.keys() == result["test"].keys()
-    assert measured["rmse_by_target"] == pytest.approx(result["test"]["rmse_by_target"])
-    assert f"rmse_by_target: {errors[0]:.4f}, {errors[1]:.4f}\n" in call("eval", "run").stdout
-    assert f"({errors[0]:.4g}, {errors[1]:.4g}), R²" in call("show", "run").stdout
+    assert [one["name"] for one in result["targets"]] == ["0", "1"]
+    assert [one["test_rmse"] for one in result["targets"]] == pytest.approx(errors, rel=1e-4)
+    assert found.std is not None
+    assert [one["noise_std"] for one in result["targets"]] == pytest.approx(found.std[0].tolist(), rel=1e-4)
+    assert f"target 1: test RMSE {errors[1]:.4g}, noise " in call("show", "run").stdout
 
 
 def test_an_input_that_cannot_be_used_is_one_line(run: Path, images: np.ndarray) -> None:

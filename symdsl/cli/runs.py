@@ -82,6 +82,7 @@ def eval(run: Path, inputs: tuple[Path, ...], settings: dict[str, Override], dev
     An INPUT is a folder with a folder of PNG or JPEG files for each class, or an .npz file with arrays `x` and `y`; it
     goes through the transforms of the run's data, except those that draw at random.
     """
+    from symdsl.render.cells import number_text
     from symdsl.runner import evaluate
 
     if inputs and settings:
@@ -92,14 +93,7 @@ def eval(run: Path, inputs: tuple[Path, ...], settings: dict[str, Override], dev
         return
     for name, value in metrics.items():
         if value is not None:
-            numbers = value.values() if isinstance(value, dict) else [value]
-            click.echo(f"{name}: {', '.join(_plain(one) for one in numbers)}")
-
-
-def _plain(value: float) -> str:
-    from symdsl.render.cells import number_text
-
-    return number_text(value) if 0 < abs(value) < 1e-3 else f"{value:.4f}"
+            click.echo(f"{name}: {number_text(value) if 0 < abs(value) < 1e-3 else f'{value:.4f}'}")
 
 
 def show_result(folder: Path, as_json: bool) -> None:

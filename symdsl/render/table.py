@@ -185,12 +185,16 @@ def score_lines(result: Mapping[str, Any]) -> list[str]:
     seconds = result["wall_s"]
     phases = [name for name in ("loading", "evidence", "posterior") if name in seconds]  # training is the rest
     parts = ", ".join(f"{name} {number_text(seconds[name])} s" for name in phases)
-    noise = [number_text(result["noise_std"]) + _by_target(result, "noise_std")] if "noise_std" in result else []
+    noise = [f"noise: standard deviation {number_text(result['noise_std'])}"] if "noise_std" in result else []
     return [
         f"test: {metrics_text(result['test'])}",
         f"train: {metrics_text(result['train'])}, negative log evidence per example {number_text(evidence)} nats",
         *unlearned_words(result),
-        *(f"noise: standard deviation {one}" for one in noise),
+        *noise,
+        *(
+            f"target {one['name']}: test RMSE {number_text(one['test_rmse'])}, noise {number_text(one['noise_std'])}"
+            for one in result.get("targets", ())
+        ),
         *map(ranges_words, result.get("averages", ())),
         f"{result['objective']}, seed {result['seed']}, {result['epochs']} epoch{'s' * (result['epochs'] > 1)} "
         f"on {result['device']} in {number_text(seconds['total'])} s ({parts})",
@@ -216,15 +220,5 @@ METRICS: dict[str, tuple[str, Callable[[float | None], str], str]] = {
 
 def metrics_text(metrics: Mapping[str, Any]) -> str:
     """Return metrics with their names and units, as text."""
-    shown = (
-        f"{called} {text(metrics[key])}{_by_target(metrics, key)} {unit}".rstrip()
-        for key, (called, text, unit) in METRICS.items()
-        if key in metrics
-    )
-    return ", ".join(shown)
-
-
-def _by_target(metrics: Mapping[str, Any], key: str) -> str:
-    """What a metric is of each of several targets, in brackets; nothing where there is one."""
-    found = metrics.get(f"{key}_by_target", {})
-    return f" ({', '.join(map(number_text, found.values()))})" if found else ""
+    shown = ((called, text(metrics[key]), unit) for key, (called, text, unit) in METRICS.items() if key in metrics)
+    return ", ".join(f"{called} {value} {unit}".rstrip() for called, value, unit in shown)

@@ -18,8 +18,8 @@ _OFF_CENTRE = 3.0
 _SOME = 4096
 """The number of examples that are measured."""
 
-_MOVED = 0.01
-"""Share of its initial size that a weight must have been able to move by to have learned anything."""
+_MOVED, _LEARNED = 0.01, 1.0
+"""Shares of its initial size that a weight must have been able to move by to have learned anything, and much."""
 
 
 def diagnosis(trainer: Trainer, losses: Sequence[float]) -> str:
@@ -34,7 +34,7 @@ def diagnosis(trainer: Trainer, losses: Sequence[float]) -> str:
         _bad_scale("targets", trainer.train.y, "standardize(targets)")
         or _off_centre(trainer.train.y)
         or _bad_scale("images", trainer.train.x, "standardize")
-        or _too_slow(trainer)
+        or _too_slow(trainer, not risen)
         or f"{risen}a lower `lr` may help"
     )
 
@@ -58,10 +58,13 @@ def _off_centre(targets: Tensor) -> str:
     return f"a target lies {furthest:.0f} standard deviations from 0 in the mean: write `|> standardize(targets)`"
 
 
-def _too_slow(trainer: Trainer) -> str:
-    optimizer = trainer.search.optimizer
+def _too_slow(trainer: Trainer, goes_down: bool) -> str:
+    optimizer, steps = trainer.search.optimizer, trainer.step
     # a step moves a weight by about the learning rate, in shares of the size of its tensor's weights, and no further
-    reach = optimizer.lr * trainer.step_size * trainer.step
-    if reach >= _MOVED:
-        return ""
-    return f"the weights can have moved by {reach:.0e} of their size at most: raise `lr` (={optimizer.lr:g})"
+    reach = optimizer.lr * trainer.step_size * steps
+    if reach < _MOVED:
+        return f"the weights can have moved by {reach:.0e} of their size at most: raise `lr` (={optimizer.lr:g})"
+    if reach < _LEARNED and goes_down:
+        taken = f"{steps} training step{'s' * (steps > 1)}"
+        return f"these were {taken}; a smaller `batch` (={trainer.search.batch}) or more `epochs` may help"
+    return ""

@@ -49,9 +49,8 @@ def evaluate(
         inputs: files to measure it on in place of the spec's data, see `symdsl.data.inputs.read_examples`.
 
     Returns:
-        `accuracy` (a fraction of 1), `nll` (mean, nats) and `ece`; for a regression `rmse`, of several targets
-        `rmse_by_target`, too, `r2` and `nll`. The data are standardized with the statistics of the run, and classes are
-        matched by name.
+        `accuracy` (a fraction of 1), `nll` (mean, nats) and `ece`; `rmse`, `r2` and `nll` for a regression. The data
+        are standardized with the statistics of the run, and classes are matched by name.
 
     Raises:
         ValueError: there are both inputs and other data, or no inputs in a list of them.

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 from torch import Tensor
 
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 from symdsl.evidence.loss import Categorical, Likelihood
 from symdsl.predictive import Predicted
-
-Metrics: TypeAlias = dict[str, float | dict[str, float] | None]
-"""Metrics by name: a number, numbers by target, or None where it cannot be told."""
 
 
 def evaluate_outputs(
@@ -20,7 +15,7 @@ def evaluate_outputs(
     likelihood: Likelihood,
     noise: float = 1.0,
     preprocessing: Preprocessing = UNPREPARED,
-) -> Metrics:
+) -> dict[str, float | None]:
     """Return metrics of some outputs; a regression's are in its targets' units before `standardize(targets)`.
 
     Args:
@@ -32,8 +27,7 @@ def evaluate_outputs(
 
     Returns:
         `nll` (mean per example, nats), and for classes `accuracy` (a fraction of 1) and `ece`; for a regression `rmse`
-        (over examples and targets), of several targets `rmse_by_target`, too, and `r2` (the mean over targets; None
-        where no target varies).
+        (over examples and targets) and `r2` (the mean over targets; None where no target varies).
     """
     loss = float(likelihood.loss(outputs.double(), targets))
     nll = likelihood.nll(loss, len(targets), outputs.shape[1], noise) / len(targets) + preprocessing.nats
@@ -42,9 +36,21 @@ def evaluate_outputs(
         found = Predicted.plain(outputs, likelihood, noise)
         return {"accuracy": accuracy, "nll": nll, "ece": found.calibration_error(targets)}
     scale = preprocessing.target_scale(targets.shape[1]).to(outputs.device)
-    squared = ((outputs.double() - targets) * scale).square().mean(0)
-    rmse = _root_mean("rmse", squared, preprocessing)
-    return rmse | {"r2": explained(outputs, targets), "nll": nll}
+    rmse = float(((outputs.double() - targets) * scale).square().mean().sqrt())
+    return {"rmse": rmse, "r2": explained(outputs, targets), "nll": nll}
+
+
+def errors_by_target(outputs: Tensor, targets: Tensor, preprocessing: Preprocessing) -> list[float]:
+    """Return the root mean squared error of every target of a regression, in its own units.
+
+    Args:
+        outputs: `[example, target]`.
+        targets: `[example, target]`, as the network is trained on.
+        preprocessing: of the targets.
+    """
+    scale = preprocessing.target_scale(targets.shape[1]).to(outputs.device)
+    errors: list[float] = ((outputs.double() - targets) * scale).square().mean(0).sqrt().tolist()
+    return errors
 
 
 def explained(outputs: Tensor, targets: Tensor) -> float | None:
@@ -61,22 +67,12 @@ def explained(outputs: Tensor, targets: Tensor) -> float | None:
     return float((1 - missed[varies] / spread[varies]).mean()) if bool(varies.any()) else None
 
 
-def noise_std(noise: float, targets: int, preprocessing: Preprocessing) -> Metrics:
-    """Return the standard deviation of a regression's noise in the units of the targets, to be compared with `rmse`.
+def noise_std(noise: float, targets: int, preprocessing: Preprocessing) -> float:
+    """Return the standard deviation of the noise in a regression's target units, to be compared with `rmse`.
 
     Args:
         noise: its variance in the units the network is trained in.
-        targets: how many there are.
+        targets: how many there are; of several the root of the mean square.
         preprocessing: of the targets.
-
-    Returns:
-        `noise_std`, of several targets the root of the mean square, with `noise_std_by_target`.
     """
-    return _root_mean("noise_std", noise * preprocessing.target_scale(targets).square(), preprocessing)
-
-
-def _root_mean(name: str, squares: Tensor, preprocessing: Preprocessing) -> Metrics:
-    """The root of the mean of squares, one for each target, and of several their own roots by the targets' names."""
-    roots = dict(zip(preprocessing.names(len(squares)), squares.sqrt().tolist(), strict=True))
-    by_target: Metrics = {f"{name}_by_target": roots} if len(roots) > 1 else {}
-    return {name: float(squares.mean().sqrt()), **by_target}
+    return float((noise * preprocessing.target_scale(targets).square().mean()).sqrt())

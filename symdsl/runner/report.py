@@ -14,7 +14,7 @@ from symdsl.data import Dataset
 from symdsl.evidence import Bound, Laplace
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.nn import outputs_of
-from symdsl.runner.metrics import Metrics, evaluate_outputs, noise_std
+from symdsl.runner.metrics import errors_by_target, evaluate_outputs, noise_std
 from symdsl.runner.shares import layer_shares, path_effective
 from symdsl.runner.training import Trainer
 
@@ -36,7 +36,7 @@ def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence, test_ou
             written and not before.
     """
 
-    def measured(outputs: Tensor, targets: Tensor) -> Metrics:
+    def measured(outputs: Tensor, targets: Tensor) -> dict[str, float | None]:
         likelihood, preprocessing = trainer.likelihood, dataset.preprocessing
         return evaluate_outputs(outputs, targets.to(outputs.device), likelihood, trainer.noise, preprocessing)
 
@@ -51,7 +51,7 @@ def describe_run(trainer: Trainer, dataset: Dataset, evidence: Evidence, test_ou
         "train": {name: value for name, value in train.items() if name != "ece"},
         "test": measured(test_outputs, dataset.test.y),
         "neg_log_evidence_per_example": dataset.preprocessing.nats - evidence.log_evidence() / evidence.examples,
-        **(_noise(trainer, dataset) if trainer.likelihood.has_noise else {}),
+        **(_of_targets(trainer, dataset, test_outputs) if trainer.likelihood.has_noise else {}),
         "layers": [_layer(record, trainer, evidence) for record in trainer.facts.network.layers],
         **({"averages": found} if found else {}),
     }
@@ -69,10 +69,16 @@ def _average(begin: Average, body: tuple[Node, ...], found: Mapping[str, float])
     }
 
 
-def _noise(trainer: Trainer, dataset: Dataset) -> Metrics:
-    """The variance of the likelihood as it is trained, and what it is in the units of the targets."""
-    targets = dataset.train.y.shape[1]
-    return {"noise": trainer.noise, **noise_std(trainer.noise, targets, dataset.preprocessing)}
+def _of_targets(trainer: Trainer, dataset: Dataset, test_outputs: Tensor) -> dict[str, Any]:
+    """The variance of the likelihood as it is trained, in the units of the targets, and of several what each has."""
+    preprocessing, count = dataset.preprocessing, dataset.train.y.shape[1]
+    found = {"noise": trainer.noise, "noise_std": noise_std(trainer.noise, count, preprocessing)}
+    if count == 1:
+        return found
+    errors = errors_by_target(test_outputs, dataset.test.y.to(test_outputs.device), preprocessing)
+    noises = (trainer.noise**0.5 * preprocessing.target_scale(count)).tolist()
+    parts = zip(preprocessing.names(count), errors, noises, strict=True)
+    return found | {"targets": [{"name": name, "test_rmse": error, "noise_std": noise} for name, error, noise in parts]}
 
 
 def _layer(record: Layer, trainer: Trainer, evidence: Evidence) -> dict[str, Any]:

@@ -87,12 +87,14 @@ def test_a_regression_ends_with_its_own_scores():
         "noise: standard deviation 3.25",
         "laplace, seed 7, 2 epochs on cpu in 3.25 s (loading 1 s, evidence 0.5 s, posterior 0.25 s)",
     ]
-    several = measured | {"rmse_by_target": {"x": 0.5, "y": 4.25}}
-    found |= {"train": several, "test": several, "noise_std_by_target": {"x": 0.25, "y": 4.5}}
+    found["targets"] = [
+        {"name": "0", "test_rmse": 0.5, "noise_std": 0.25},
+        {"name": "1", "test_rmse": 4, "noise_std": 3},
+    ]
     assert lines(result_table(found))[-4:-1] == [
-        "test: RMSE 3.142 (0.5, 4.25), R² 0.9877, NLL 2.5 nats",
-        "train: RMSE 3.142 (0.5, 4.25), R² 0.9877, NLL 2.5 nats, negative log evidence per example 0.5 nats",
-        "noise: standard deviation 3.25 (0.25, 4.5)",
+        "noise: standard deviation 3.25",
+        "target 0: test RMSE 0.5, noise 0.25",
+        "target 1: test RMSE 4, noise 3",
     ]
 
 

@@ -16,7 +16,7 @@ from symdsl.evidence.loss import Gaussian
 from symdsl.progress import Callback
 from symdsl.runner import searching
 from symdsl.runner.estimating import final_laplace
-from symdsl.runner.metrics import evaluate_outputs, explained, noise_std
+from symdsl.runner.metrics import errors_by_target, evaluate_outputs, explained, noise_std
 from symdsl.spec import parse
 from symdsl.views import RUN_VIEWS, SEEDS_VIEWS
 
@@ -246,6 +246,14 @@ def test_standardized_targets_may_be_of_any_size(tmp_path):
     assert 5e18 < result["test"]["rmse"] < 1e20
 
 
+def test_few_training_steps_are_said_to_be(tmp_path):
+    watcher = Listening()
+    spec = made(saved(tmp_path / "a.npz"), epochs=5, lr=0.02, **{"batch = 20": "batch = 200"})
+    runner.search(spec, device="cpu", out=tmp_path / "run", callbacks=[watcher])
+    (note,) = [note for note in watcher.notes if "no better than guess" in note]
+    assert note.endswith("these were 5 training steps; a smaller `batch` (=200) or more `epochs` may help")
+
+
 @pytest.mark.parametrize(("lr", "words"), [(1e-12, r"raise `lr` \(=1e-12\)"), (900, "lower `lr`")])
 def test_advice_looks_at_what_the_steps_did(tmp_path, lr, words):
     watcher = Listening()
@@ -279,13 +287,8 @@ def test_regression_figures_by_hand():
     assert found["rmse"] == pytest.approx(math.sqrt((4 + 100) / 4))
     density = -torch.distributions.Normal(outputs.double(), 0.5).log_prob(targets.double()).sum(1).mean()
     assert found["nll"] == pytest.approx(float(density) + math.log(20))
-    assert found["rmse_by_target"] == pytest.approx({"0": math.sqrt(4 / 2), "1": math.sqrt(100 / 2)})
-    noise = noise_std(0.25, 2, preprocessing)
-    assert noise["noise_std"] == pytest.approx(math.sqrt((1 + 25) / 2))
-    assert noise["noise_std_by_target"] == pytest.approx({"0": 1, "1": 5})
-    one = Preprocessing(targets=Statistics([5.0], [2.0]))
-    assert noise_std(0.25, 1, one) == {"noise_std": 1.0}
-    assert "rmse_by_target" not in evaluate_outputs(outputs[:, :1], targets[:, :1], Gaussian(), 0.25, one)
+    assert noise_std(0.25, 2, preprocessing) == pytest.approx(math.sqrt((1 + 25) / 2))
+    assert errors_by_target(outputs, targets, preprocessing) == pytest.approx([math.sqrt(4 / 2), math.sqrt(100 / 2)])
 
 
 def test_the_angle_of_a_digit_is_learned_from_the_spec_alone(tmp_path):
