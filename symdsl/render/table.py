@@ -41,6 +41,10 @@ RESULT_COLUMNS = (
 )
 
 
+_SHOWN_TARGETS = 8
+"""Targets of a regression whose errors are listed below its table."""
+
+
 def compile_table(graph: nx.DiGraph[str]) -> Group:
     """Return a table of candidates: shapes, parameters, symmetry, curvature factors and cost; then totals."""
     table = new_table(COMPILE_COLUMNS)
@@ -191,14 +195,21 @@ def score_lines(result: Mapping[str, Any]) -> list[str]:
         f"train: {metrics_text(result['train'])}, negative log evidence per example {number_text(evidence)} nats",
         *unlearned_words(result),
         *noise,
-        *(
-            f"target {one['name']}: test RMSE {number_text(one['test_rmse'])}, noise {number_text(one['noise_std'])}"
-            for one in result.get("targets", ())
-        ),
+        *_target_lines(result.get("targets", ())),
         *map(ranges_words, result.get("averages", ())),
         f"{result['objective']}, seed {result['seed']}, {result['epochs']} epoch{'s' * (result['epochs'] > 1)} "
         f"on {result['device']} in {number_text(seconds['total'])} s ({parts})",
     ]
+
+
+def _target_lines(targets: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The error and the noise of each target, of many those of the first."""
+    lines = [
+        f"target {one['name']}: test RMSE {number_text(one['test_rmse'])}, noise {number_text(one['noise_std'])}"
+        for one in targets[:_SHOWN_TARGETS]
+    ]
+    more = len(targets) - len(lines)
+    return [*lines, f"and {more:,} more target{'s' * (more > 1)} in result.json"] if more else lines
 
 
 def ranges_words(average: Mapping[str, Any]) -> str:

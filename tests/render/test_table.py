@@ -96,6 +96,8 @@ def test_a_regression_ends_with_its_own_scores():
         "target 0: test RMSE 0.5, noise 0.25",
         "target 1: test RMSE 4, noise 3",
     ]
+    found["targets"] *= 5
+    assert lines(result_table(found))[-3:-1] == ["target 1: test RMSE 4, noise 3", "and 2 more targets in result.json"]
 
 
 @pytest.mark.parametrize(
