@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import importlib.util
 import json
-import math
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -22,6 +21,7 @@ from symdsl.export.convert import plain_network
 from symdsl.export.source import model_source
 from symdsl.graph.build import layers
 from symdsl.runner.loading import Run
+from symdsl.runner.metrics import noise_by_target
 from symdsl.runs.files import names_the_file
 
 _CLOSE = 1e-4
@@ -105,8 +105,7 @@ def _noise_std(run: Run) -> list[float]:
     """Return the standard deviation of each target's noise, in the units of the data; none for a classification."""
     if run.model.data.task == "classification":
         return []
-    scale: list[float] = run.model.preprocessing.target_scale(run.model.data.classes).tolist()
-    return [one * math.sqrt(run.model.noise) for one in scale]
+    return noise_by_target(run.model.noise, run.model.data.classes, run.model.preprocessing)
 
 
 def _write_pt2(run: Run, net: nn.Sequential, path: Path) -> Function:

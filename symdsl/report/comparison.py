@@ -166,8 +166,7 @@ def _metrics(found: Sequence[Group], names: Mapping[Run, str], comparable: bool)
     rows: list[list[Cell]] = []
     for group, mean in zip(found, means, strict=True):
         for run in group.runs:
-            reason = f": {run.info['reason']}" if run.info.get("reason") else ""
-            state = "" if run.result else f" ({run.info['status']}{reason})"
+            state = "" if run.result else f" ({run.info['status']}{run.reason})"
             values = [value_at(run.result or {}, path) for _, path, _ in shown]
             cells = zip(values, shown, best_run, strict=True)
             rows.append([(names[run] + state, False), *(_cell(value, tile[2], best) for value, tile, best in cells)])

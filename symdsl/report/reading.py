@@ -52,6 +52,11 @@ class Run:
         return int(self.result["epochs"]) if self.result else max((one["epoch"] for one in self.records), default=0)
 
     @property
+    def reason(self) -> str:
+        """Why it failed, after a colon; empty where it did not."""
+        return f": {self.info['reason']}" if self.info.get("reason") else ""
+
+    @property
     def lost(self) -> list[int]:
         """The epochs of which `metrics.jsonl` has no line, or a damaged one."""
         return lost(self.records, self.epoch)

@@ -66,11 +66,10 @@ def single(run: Run) -> Page:
 def _facts(run: Run) -> list[str]:
     info, result = run.info, run.result
     objective = str((result or info).get("objective", ""))
-    reason = f": {info['reason']}" if info.get("reason") else ""
     return [
         *([objective] if objective else []),
         f"seed {info['seed']}",
-        f"{run.epoch} epochs" if result else f"{info['status']} after {run.epoch} epochs{reason}",
+        f"{run.epoch} epochs" if result else f"{info['status']} after {run.epoch} epochs{run.reason}",
         *(unlearned_words(result) if result else []),
         *([f"the metrics of {epochs_in_words(run.lost)} are lost"] if run.lost else []),
         str(info["device"]),

@@ -11,7 +11,6 @@ from symdsl.catalog.searches import FEW_EXAMPLES, TARGET_COLUMNS
 from symdsl.diagnostics import NumericalError
 from symdsl.evidence import CURVATURES, Fisher, Laplace, Rademacher, estimate, fisher_of, laplace_of
 from symdsl.evidence.joint import GRADIENTS
-from symdsl.graph.cost import joint_columns
 from symdsl.nn import evaluation_mode, outputs_of
 from symdsl.runner.device import stream
 from symdsl.runner.training import Trainer
@@ -144,10 +143,10 @@ def final_laplace(trainer: Trainer) -> Laplace:
     """
     index = sample(trainer, FINAL_EXAMPLES)
     if trainer.likelihood.has_noise:
-        columns = joint_columns(trainer.facts.data)
+        columns = TARGETS.fisher.number(trainer.facts.data.classes)
         filling = len(index) * columns // GRADIENTS * GRADIENTS // columns or len(index)
         laplace = laplace_at(trainer, TARGETS, sample(trainer, filling))
-        return attrs.evolve(laplace, loss=loss_of(trainer, index))
+        return laplace if filling == len(index) else attrs.evolve(laplace, loss=loss_of(trainer, index))
     further = max(len(index), GRADIENTS - len(index))
     exact = min(further // max(trainer.facts.data.classes - 1, 1), len(index))
     return laplace_at(trainer, FINAL, _least_certain_first(trainer, index), exact=exact)

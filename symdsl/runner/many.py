@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
+from typing import TypeVar
 
 import attrs
 
@@ -19,6 +19,8 @@ from symdsl.runs.locks import in_use
 
 ATTEMPTS = 2
 """How often a run that fails is begun, the first time included."""
+
+Written = TypeVar("Written")
 
 Note = Callable[[Task, Status, str | None], None]
 """Records the status of a task, and why it failed if it did."""
@@ -63,18 +65,17 @@ def run_all(
             raise
 
 
-@contextlib.contextmanager
-def written_at_the_end(write: Callable[[], object], watch: Observers) -> Iterator[None]:
-    """Write what is known of all runs, however they end; after an interruption it is only a note if that fails."""
+def run_and_write(run: Callable[[], None], write: Callable[[], Written], watch: Observers) -> Written:
+    """Write what is known of all runs, however they end, and return it; if that fails after an error it is a note."""
     try:
-        yield
+        run()
     except BaseException:
         try:
             write()
         except RunError as error:
             watch.on_note(str(error))
         raise
-    write()
+    return write()
 
 
 @attrs.frozen

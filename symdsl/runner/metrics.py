@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from torch import Tensor
 
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
@@ -35,8 +37,7 @@ def evaluate_outputs(
         accuracy = float((outputs.argmax(1) == targets).double().mean())
         found = Predicted.plain(outputs, likelihood, noise)
         return {"accuracy": accuracy, "nll": nll, "ece": found.calibration_error(targets)}
-    scale = preprocessing.target_scale(targets.shape[1]).to(outputs.device)
-    rmse = float(((outputs.double() - targets) * scale).square().mean().sqrt())
+    rmse = float(_squared_errors(outputs, targets, preprocessing).mean().sqrt())
     return {"rmse": rmse, "r2": explained(outputs, targets), "nll": nll}
 
 
@@ -48,9 +49,14 @@ def errors_by_target(outputs: Tensor, targets: Tensor, preprocessing: Preprocess
         targets: `[example, target]`, as the network is trained on.
         preprocessing: of the targets.
     """
-    scale = preprocessing.target_scale(targets.shape[1]).to(outputs.device)
-    errors: list[float] = ((outputs.double() - targets) * scale).square().mean(0).sqrt().tolist()
+    errors: list[float] = _squared_errors(outputs, targets, preprocessing).mean(0).sqrt().tolist()
     return errors
+
+
+def _squared_errors(outputs: Tensor, targets: Tensor, preprocessing: Preprocessing) -> Tensor:
+    """The squared errors `[example, target]` in the targets' units."""
+    scale = preprocessing.target_scale(targets.shape[1]).to(outputs.device)
+    return ((outputs.double() - targets) * scale).square()
 
 
 def explained(outputs: Tensor, targets: Tensor) -> float | None:
@@ -65,6 +71,12 @@ def explained(outputs: Tensor, targets: Tensor) -> float | None:
     spread = (exact - exact.mean(0)).square().sum(0)
     varies = spread > 0
     return float((1 - missed[varies] / spread[varies]).mean()) if bool(varies.any()) else None
+
+
+def noise_by_target(noise: float, targets: int, preprocessing: Preprocessing) -> list[float]:
+    """Return the standard deviation of the noise of every target, in its own units; see `noise_std`."""
+    deviations: list[float] = (math.sqrt(noise) * preprocessing.target_scale(targets)).tolist()
+    return deviations
 
 
 def noise_std(noise: float, targets: int, preprocessing: Preprocessing) -> float:

@@ -14,7 +14,7 @@ from symdsl.data import Dataset
 from symdsl.evidence import Bound, Laplace
 from symdsl.evidence.prior_updates import LARGEST_PRECISION
 from symdsl.nn import outputs_of
-from symdsl.runner.metrics import errors_by_target, evaluate_outputs, noise_std
+from symdsl.runner.metrics import errors_by_target, evaluate_outputs, noise_by_target, noise_std
 from symdsl.runner.shares import layer_shares, path_effective
 from symdsl.runner.training import Trainer
 
@@ -76,7 +76,7 @@ def _of_targets(trainer: Trainer, dataset: Dataset, test_outputs: Tensor) -> dic
     if count == 1:
         return found
     errors = errors_by_target(test_outputs, dataset.test.y.to(test_outputs.device), preprocessing)
-    noises = (trainer.noise**0.5 * preprocessing.target_scale(count)).tolist()
+    noises = noise_by_target(trainer.noise, count, preprocessing)
     parts = zip(preprocessing.names(count), errors, noises, strict=True)
     return found | {"targets": [{"name": name, "test_rmse": error, "noise_std": noise} for name, error, noise in parts]}
 

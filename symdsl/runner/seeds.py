@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from numbers import Integral
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -18,7 +19,7 @@ from symdsl.progress import Observers
 from symdsl.render.page import picture_or_warning
 from symdsl.runner.device import check_device, cores
 from symdsl.runner.engines import Children, InProcess
-from symdsl.runner.many import run_all, written_at_the_end
+from symdsl.runner.many import run_all, run_and_write
 from symdsl.runner.result import Recorded
 from symdsl.runner.searching import check_arguments, objective_of, picture_or_note
 from symdsl.runner.tasks import Task
@@ -106,13 +107,16 @@ def search_seeds(
         def note(task: Task, status: runs.Status, reason: str | None) -> None:
             folder.note(Path(task.folder).name, status, reason)
 
-        with written_at_the_end(lambda: _write(folder, spec, watcher), watcher):
-            run_all(tasks, engine, jobs, note, watcher, lambda task: callbacks(task.seed))
-        return SeedsResult(folder.content(), folder.path, spec)
+        content = run_and_write(
+            lambda: run_all(tasks, engine, jobs, note, watcher, lambda task: callbacks(task.seed)),
+            lambda: _written(folder, spec, watcher),
+            watcher,
+        )
+        return SeedsResult(content, folder.path, spec)
 
 
-def _write(folder: SeedsFolder, spec: Spec, watcher: Observers) -> None:
-    """Write the list, the table, and the picture of what has finished."""
+def _written(folder: SeedsFolder, spec: Spec, watcher: Observers) -> dict[str, Any]:
+    """Write the list, the table, and the picture of what has finished; return the content of the list."""
     content = folder.write()
     runs.write_atomic(folder.path / TABLE, render.table_text(render.seeds_table(content)).encode())
     if content["finished"]:
@@ -120,6 +124,7 @@ def _write(folder: SeedsFolder, spec: Spec, watcher: Observers) -> None:
         picture = picture_or_note(draw, folder.path, watcher.on_note)
         if picture is not None:
             runs.write_atomic(folder.path / PICTURE, picture)
+    return content
 
 
 def numbered(seeds: int | Sequence[int], first: int) -> tuple[int, ...]:

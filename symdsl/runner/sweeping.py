@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,7 @@ from symdsl.progress import Observers
 from symdsl.report import report_html, without_damaged
 from symdsl.runner.device import check_device
 from symdsl.runner.engines import ENGINES, Place, Resources, check_resources
-from symdsl.runner.many import run_all, written_at_the_end
+from symdsl.runner.many import run_all, run_and_write
 from symdsl.runner.searching import objective_of
 from symdsl.runner.seeds import numbered
 from symdsl.runner.tasks import Task
@@ -54,7 +55,7 @@ class Grid:
 
 
 def grid(
-    specs: Sequence[str | Path],
+    specs: Sequence[str | os.PathLike[str]],
     settings: Mapping[str, Sequence[str]],
     seeds: int | Sequence[int] | None = None,
     objectives: Sequence[Objective | None] = (None,),
@@ -74,7 +75,8 @@ def grid(
         ValueError: a spec is given twice, a key has no list of values, the seeds make no sense or are set as well, an
             objective is unknown, or there would be too many runs.
     """
-    if isinstance(specs, str | Path) or not all(isinstance(one, str | Path) for one in specs):
+    listed = isinstance(specs, Sequence) and not isinstance(specs, str)
+    if not listed or not all(isinstance(one, str | os.PathLike) for one in specs):
         raise TypeError(f"`specs` (={specs!r}) must be a list of files")
     for key, values in settings.items():
         if isinstance(values, str) or not values:
@@ -121,9 +123,9 @@ def _names(files: Sequence[Path]) -> list[str]:
     return ["/".join(next((tail for tail in own if shared[tail] == 1), own[-1])) for own in tails]
 
 
-def _loaded(path: str | Path, choice: Mapping[str, str]) -> Spec:
+def _loaded(path: str | os.PathLike[str], choice: Mapping[str, str]) -> Spec:
     overrides = [Override.parse(f"{key}={value}", number) for number, (key, value) in enumerate(choice.items(), 1)]
-    return spec.load(path, {one.key: one for one in overrides})
+    return spec.load(os.fspath(path), {one.key: one for one in overrides})
 
 
 def _folder(point: Point, objective: str, seed: int, taken: set[str]) -> str:
@@ -185,8 +187,9 @@ def sweep(
             folder.note(Path(task.folder).name, status, reason)
             runs.write_atomic(folder.path / TABLE, folder.csv())
 
-        with written_at_the_end(lambda: _write_tables(folder, watcher), watcher):
-            run_all(tasks, engine, at_a_time, note, watcher)
+        run_and_write(
+            lambda: run_all(tasks, engine, at_a_time, note, watcher), lambda: _write_tables(folder, watcher), watcher
+        )
         return folder
 
 

@@ -133,7 +133,7 @@ def test_a_grid_is_refused_where_it_is_wrong_or_too_large(tiny):
         grid([tiny], {"widht": ("2", "3")})
     (found,) = caught.value.diagnostics
     assert (found.code, found.span.source, "did you mean `width`?" in (found.help or "")) == ("E310", "--set", True)
-    for wrong in (str(tiny), [symdsl.load(tiny)]):
+    for wrong in (str(tiny), tiny, [symdsl.load(tiny)], iter([tiny])):
         with pytest.raises(TypeError, match=r"`specs` \(=.*\) must be a list of files"):
             grid(wrong, {})
     with pytest.raises(ValueError, match=r"tiny.sym` is given twice"):
