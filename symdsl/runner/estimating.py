@@ -69,7 +69,12 @@ def sketch_of(trainer: Trainer) -> Estimator:
 
 
 def laplace_at(
-    trainer: Trainer, estimator: Estimator, index: torch.Tensor, scaled: bool = True, exact: int = 0
+    trainer: Trainer,
+    estimator: Estimator,
+    index: torch.Tensor,
+    scaled: bool = True,
+    exact: int = 0,
+    loss: float | None = None,
 ) -> Laplace:
     """Return the Laplace approximation at the present parameters, from some training examples.
 
@@ -79,6 +84,7 @@ def laplace_at(
         index: of the examples to use.
         scaled: whether they stand for all, or else are taken for themselves.
         exact: see `estimate`.
+        loss: of all examples, where more is known of it than these tell.
 
     Raises:
         NumericalError: eigenvalues that cannot be computed, with the parameter tensor and the epoch.
@@ -90,6 +96,7 @@ def laplace_at(
     try:
         found = estimate(trainer.net, x, y, trainer.likelihood, estimator.fisher, generator, curvature, exact=exact)
         whole = found.scaled_to(len(train)) if scaled else found
+        whole = whole if loss is None else attrs.evolve(whole, loss=loss)
         laplace = laplace_of(trainer.net, whole, trainer.likelihood, trainer.precisions, trainer.noise)
         laplace.effective_parameters()  # decomposes the curvature, which may fail
         return laplace
@@ -145,8 +152,7 @@ def final_laplace(trainer: Trainer) -> Laplace:
     if trainer.likelihood.has_noise:
         columns = TARGETS.fisher.number(trainer.facts.data.classes)
         filling = len(index) * columns // GRADIENTS * GRADIENTS // columns or len(index)
-        laplace = laplace_at(trainer, TARGETS, sample(trainer, filling))
-        return laplace if filling == len(index) else attrs.evolve(laplace, loss=loss_of(trainer, index))
+        return laplace_at(trainer, TARGETS, sample(trainer, filling), loss=loss_of(trainer, index))
     further = max(len(index), GRADIENTS - len(index))
     exact = min(further // max(trainer.facts.data.classes - 1, 1), len(index))
     return laplace_at(trainer, FINAL, _least_certain_first(trainer, index), exact=exact)
