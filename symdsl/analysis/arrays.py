@@ -116,11 +116,14 @@ def _image(headers: Mapping[str, Header]) -> tuple[int, int, int]:
             raise BadDataError(f"{counts} must have the same number of examples, at least one")
         held = headers[f"x_{part}"].dtype
         if held.kind != "f" and held != "uint8":
-            help = "save `x.astype(numpy.uint8)`, which is divided by 255, or `x.astype(numpy.float32)`"
+            help = "save `x.astype(numpy.uint8)` if all are from 0 to 255, or `x.astype(numpy.float32)`"
             raise BadDataError(f"`x_{part}` holds {held}, expected floats or uint8", help)
     shape, tested = headers["x_train"].shape, headers["x_test"].shape
     if len(shape) not in (3, 4) or 0 in shape:
-        columns = f"`x[:, :, None, None]` makes the columns of a table channels: `input image({shape[-1]}, 1, 1)`"
+        columns = (
+            f"`x[:, None, None, :]` makes rows signals, `input signal(1, {shape[-1]})`; `x[:, :, None, None]` makes "
+            f"the columns of a table channels: `input image({shape[-1]}, 1, 1)`"
+        )
         message = f"`x_train` must be [n, c, h, w] or [n, h, w], found {list(shape)}"
         raise BadDataError(message, columns if len(shape) == 2 else "")
     trained_on, tested_on = headers["x_train"].dtype, headers["x_test"].dtype
@@ -239,12 +242,16 @@ def _labels(archive: zipfile.ZipFile, header: Header) -> NDArray[Any]:
 
 
 def _some_targets(archive: zipfile.ZipFile, header: Header) -> NDArray[Any]:
-    """The targets of the first examples, `[example, target]`; none where they are not stored one after the other."""
+    """The targets of the first examples, `[example, target]`."""
     import numpy as np
 
     columns = _targets(header)
-    examples = 0 if header.columns_first and columns > 1 else min(header.shape[0], _SOME // columns)
+    examples = min(header.shape[0], _SOME // columns)
+    runs, length = (columns, examples) if header.columns_first else (1, examples * columns)
     with archive.open("y_train.npy") as file:
         read_header(file, archive.getinfo("y_train.npy").file_size)
-        content = file.read(examples * columns * header.dtype.itemsize)
-    return np.frombuffer(content, header.dtype).reshape(examples, columns)
+        begin, content = file.tell(), b""
+        for run in range(runs):
+            file.seek(begin + run * header.shape[0] * header.dtype.itemsize)
+            content += file.read(length * header.dtype.itemsize)
+    return np.frombuffer(content, header.dtype).reshape((examples, columns), order="F" if header.columns_first else "C")

@@ -455,8 +455,9 @@ _TABLE = (
     Code(
         "W111",
         "targets that look like those of the other task",
-        "Floats are regression targets, whole numbers classes. These floats are 0.0, 1.0, 2.0, ..., each many "
-        "times, or rows of zeros with a single 1, or whole numbers that hardly repeat. `task = ...` confirms them.",
+        "Floats are regression targets, whole numbers classes. These floats are 1.0, 2.0, ..., or two whole numbers, "
+        "each many times, or rows of zeros with a single 1, or whole numbers that hardly repeat. `task = ...` confirms "
+        "them.",
         'data arrays("one_hot.npz")',
         'data arrays("one_hot.npz", task = regression)',
     ),

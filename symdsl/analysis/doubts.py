@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 _MOST_STRETCHES = 8
 _MOST_LABEL_VALUES = 1000
 _MANY_CLASSES = 100
+_OFTEN = 10
+"""How often each of a few whole numbers that do not count from 0 is there if they are labels."""
+_NUMBERED = "numpy.unique(y, return_inverse=True)[1]"
 
 
 def doubts_of_shape(channels: int, height: int, width: int) -> tuple[Doubt, ...]:
@@ -33,7 +36,7 @@ def doubts_of_labels(labels: NDArray[Any]) -> tuple[Doubt, ...]:
     if len(found) == classes:
         return ()
     message = f"`y_train` has no example of {classes - len(found):,} of {classes:,} classes: {_gaps(found.tolist())}"
-    help = "number the classes from 0 without gaps, as `numpy.unique(y, return_inverse=True)[1]` does"
+    help = f"number the classes from 0 without gaps, as `{_NUMBERED}` does"
     if classes > max(_MANY_CLASSES, len(labels) // 2):
         help += ", or save `y.astype(float)` if the numbers are targets of a regression"
     return (Doubt("W110", message, help),)
@@ -60,12 +63,14 @@ def doubts_of_targets(targets: NDArray[Any]) -> tuple[Doubt, ...]:
         message = f"the {columns} targets of `y_train` look like one-hot labels, but will be learned as real numbers"
         return (Doubt("W111", message, _meant("y.argmax(1)")),)
     values = np.unique(targets)
-    counts_up = (values == np.arange(len(values))).all()  # 0, 1, 2, ... without gaps
-    if columns == 1 and 1 < len(values) <= min(_MOST_LABEL_VALUES, len(targets) // 2) and counts_up:
+    counts = (values == np.arange(len(values))).all()  # 0, 1, 2, ... without gaps
+    whole = (values == np.round(values)).all() and (len(values) == 2 or (np.diff(values) == 1).all())
+    looks_like_labels = counts or (whole and len(values) * _OFTEN <= len(targets))
+    if columns == 1 and 1 < len(values) <= min(_MOST_LABEL_VALUES, len(targets) // 2) and looks_like_labels:
         message = (
             f"the targets of `y_train` look like labels of {len(values)} classes, but will be learned as real numbers"
         )
-        return (Doubt("W111", message, _meant("y.astype(int)")),)
+        return (Doubt("W111", message, _meant("y.astype(int)" if counts else _NUMBERED)),)
     return ()
 
 

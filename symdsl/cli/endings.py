@@ -49,6 +49,6 @@ def telling_the_way_on(watcher: Silent | Observers, resumption: Callable[[Path],
         watcher.on_note(f"interrupted; continue with: {resumption(watcher.folder)}")
         sys.exit(INTERRUPTED)
     except RunError:
-        if watcher.folder is not None:
+        if watcher.folder is not None and watcher.folder.is_dir():  # nobody has deleted it
             watcher.on_note(f"failed; once that is fixed, continue with: {resumption(watcher.folder)}")
         raise

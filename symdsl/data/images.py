@@ -90,8 +90,11 @@ class _Reader:
 def pixels(image: Image.Image, channels: int) -> Tensor:
     """Return an image in grey or in colour, `[channel, row, column]`, float32 in [0, 1].
 
-    A photograph is turned as its camera was held (the orientation in its EXIF data).
+    A photograph is turned as its camera was held (the orientation in its EXIF data). What is transparent lies on white.
     """
     upright = ImageOps.exif_transpose(image) if image.format != "PNG" else image
+    if upright.has_transparency_data:
+        white = Image.new("RGBA", upright.size, "white")
+        upright = Image.alpha_composite(white, upright.convert("RGBA"))
     values = np.array(upright.convert(_MODES[channels]))
     return torch.from_numpy(values).reshape(*values.shape[:2], -1).permute(2, 0, 1).float() / 255

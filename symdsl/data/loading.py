@@ -13,7 +13,7 @@ from attrs import evolve
 from symdsl.analysis.dataset import source_outline, trail, written
 from symdsl.analysis.facts import Data, Step
 from symdsl.catalog.data import BadDataError, MisfitError
-from symdsl.data.checks import check_handed_over, check_shape, check_targets, check_task, check_values
+from symdsl.data.checks import check_finite, check_handed_over, check_shape, check_targets, check_task, check_values
 from symdsl.data.memory import room_for
 from symdsl.data.preprocessing import UNPREPARED, Preprocessing
 from symdsl.data.records import Dataset, Streams, Watch, seeded, unwatched
@@ -94,6 +94,8 @@ def stages(
         watch(written(step), 0, 0)
         dataset = TRANSFORMS[step.name](dataset, step, streams)
         yield step, dataset
+    for name, part in (("train", dataset.train), ("test", dataset.test)):
+        check_finite(part.x, f"{origin}: too large for the transforms, `x_{name}")
     check_targets(_with_float32_targets(dataset), origin)
     check_shape(dataset, origin, (data.channels, data.height, data.width))
 

@@ -209,7 +209,7 @@ class KfacAccumulator:
             # Sums over positions span few directions: in the others float32 round-off would count as parameters.
             sums = (_moment((one.double() if use.uses > 1 else one).unsqueeze(2)) for one in use.input_sums())
             return reduce(Factor.__add__, sums).scaled(1 / use.uses)
-        moment = use.input_moment()
+        moment = use.input_moment() if use.examples * use.uses >= use.side else None
         return reduce(Factor.__add__, map(_moment, use.inputs())) if moment is None else Factor(moment)
 
 

@@ -119,7 +119,7 @@ class BatchUse:
             yield self._gradients(read, given), self._inputs(read)
 
     def input_moment(self) -> Tensor | None:
-        """Return `sum_{n, r} a a^T`, `[block, in, in]`, if there is a cheaper way to it than from `inputs`."""
+        """Return `sum_{n, r} a a^T`, `[block, in, in]`, if there is a cheaper way to it than from all `inputs`."""
         moment = self.weight.input_moment
         return None if moment is None else moment(self.use.owner, self.use.inputs)
 
@@ -134,6 +134,11 @@ class BatchUse:
     def uses(self) -> int:
         """R, how often an example uses the tensor."""
         return self._first.shape[2]
+
+    @property
+    def side(self) -> int:
+        """The length of an input of the tensor."""
+        return self._first.shape[3]
 
     @cached_property
     def _first(self) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from symdsl.data import Examples
 from symdsl.data.records import shown
 from symdsl.evidence.kfac import Factor, KfacAccumulator
-from symdsl.evidence.loss import Categorical, Likelihood
+from symdsl.evidence.loss import Categorical, Likelihood, Rademacher
 from symdsl.evidence.variational import normal_pairs
 from symdsl.evidence.weight_use import BatchUse, output_gradients
 from symdsl.nn import BIAS, Network, RelaxedLayer, Use, derivatives_on, outputs_of
@@ -35,8 +35,12 @@ BINS = 15
 MOST_EXAMPLES = 4096
 """Training examples, evenly spaced, whose curvature stands for that of all."""
 
-MOST_LEFT_OUT = 1000
-"""Training examples that are left out, one after the other, to choose a temperature."""
+MOST_COLUMNS = 50
+"""Columns of Lambda for each example, at most: of more classes so many sums of them, with random signs."""
+
+MOST_LEFT_OUT, _LEAST_LEFT_OUT, _LEFT_OUT_OUTPUTS = 1000, 100, 40_000
+"""Training examples that are left out, one after the other, to choose a temperature, and how many outputs they have in
+all: covariances of many classes take long."""
 
 _CLEAR_GAIN = 1.645
 """Standard errors of a gain in the Brier score that make it worth a temperature above 0: chance gives 5 % of them."""
@@ -89,6 +93,11 @@ class TensorPosterior:
 
     def covariance(self, inputs: Tensor, gradients: Tensor, noise: float) -> Tensor:
         """Return the tensor's part of the covariance of a batch's outputs, `[n, output, output]`; see `derivatives`."""
+        numbers = gradients.shape[1] * self.read.shape[:2].numel() * self.given.shape[1]
+        parts = zip(*(one.split(max(1, _NUMBERS // numbers)) for one in (inputs, gradients)), strict=True)
+        return torch.cat([self._covariance(a, g, noise) for a, g in parts])
+
+    def _covariance(self, inputs: Tensor, gradients: Tensor, noise: float) -> Tensor:
         inputs, g = inputs.to(self.read), gradients.to(self.given) @ self.given[0]
         a, values = torch.einsum("nbri,bic->nbrc", inputs, self.read), self.read_values
         if a.shape[3] < inputs.shape[3]:  # what lies in none of these directions keeps the prior's variance
@@ -300,7 +309,9 @@ class Posterior:
             net: the network.
             examples: that it was trained on.
         """
-        some = _spaced(len(examples), MOST_LEFT_OUT).to(examples.x.device)
+        outputs = outputs_of(net, examples.x[:1]).shape[1]
+        most = min(MOST_LEFT_OUT, max(_LEAST_LEFT_OUT, _LEFT_OUT_OUTPUTS // outputs))
+        some = _spaced(len(examples), most).to(examples.x.device)
         left_out = examples.batch(some, net.device)
         whole = attrs.evolve(self, temperature=1.0)._in_parts(net, left_out.x, left_out.y)
         without = (_without_itself(mean, wide, y, self.likelihood, self.noise) for mean, wide, y in whole)
@@ -328,8 +339,8 @@ def fit(
 ) -> Posterior:
     """Return the posterior of the parameter tensors that have a precision, at the network's present parameters.
 
-    All columns of Lambda are taken, whatever the search took. Of more than `MOST_EXAMPLES` training examples, so many
-    stand for all: their curvature is scaled.
+    All columns of Lambda are taken, whatever the search took, or `MOST_COLUMNS` sums of more. Of more than
+    `MOST_EXAMPLES` training examples, so many stand for all: their curvature is scaled.
 
     Args:
         net: the network, whose parameters are a mode, in evaluation mode.
@@ -338,13 +349,14 @@ def fit(
         precisions: of the priors, by key of `net.tensors()`.
         noise: variance of the Gaussian likelihood.
     """
-    factors = KfacAccumulator("expand")
+    factors, fisher = KfacAccumulator("expand"), Rademacher(MOST_COLUMNS)
+    generator = torch.Generator(net.device).manual_seed(0)
     inputs = examples.x[_spaced(len(examples), MOST_EXAMPLES)]
     for part in inputs.split(_EXAMPLES):
         outputs, uses = _recorded(net, part, precisions)
         with torch.no_grad():
             factors.add_inputs(uses)
-        for column in likelihood.loss_hessian_sqrt(outputs.detach()):
+        for column in fisher.loss_hessian_sqrt(likelihood, outputs.detach(), generator):
             pulled = output_gradients(outputs, column, uses)
             with torch.no_grad():
                 factors.add_gradients(uses, pulled)
@@ -452,7 +464,6 @@ def _without_itself(
 def _batch(net: Network, x: Tensor, keys: Iterable[str]) -> int:
     """How many examples' derivatives are formed at a time."""
     outputs, found = derivatives(net, x[:1], keys)
-    sizes = {key: net.tensors()[key].numel() * outputs.shape[1] for key in found}
-    numbers = max(a.numel() + g.numel() + sizes[key] for key, (a, g) in found.items())
+    numbers = max(a.numel() + g.numel() for a, g in found.values())
     numbers = max(numbers, 4 * outputs.shape[1] ** 2)  # covariances of the outputs
     return max(1, min(_EXAMPLES, _NUMBERS // numbers))

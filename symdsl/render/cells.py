@@ -14,6 +14,8 @@ Cells = tuple[str, ...]
 UNKNOWN = "–"
 _STATES = {"waiting": "has not begun", "running": "is going on", "interrupted": "was interrupted", "failed": "failed"}
 WIDTH = 160  # of tables that no terminal limits
+_LONG = 40  # letters of a first column there, beyond which a table is wider
+_UNLIMITED = 1 << 16
 
 _LEAST_WIDTH = 12
 """Letters of words that stand side by side however narrow a terminal is; numbers are never cut."""
@@ -56,6 +58,7 @@ def with_lines(table: Table, lines: Sequence[str]) -> Group:
 def table_text(shown: Group | Table, terminal: bool = False) -> str:
     """Return a table as text: plain and wide for a file, as wide as the terminal and styled for one.
 
+    In a file the first column is never broken into lines: a path can be found and copied there.
     On a terminal that is too narrow for all numbers lines are longer than it.
     """
     from io import StringIO
@@ -64,9 +67,14 @@ def table_text(shown: Group | Table, terminal: bool = False) -> str:
 
     text = StringIO()
     console = Console(file=text, width=None if terminal else WIDTH, force_terminal=terminal, force_jupyter=False)
+    unlimited = console.options.update_width(_UNLIMITED)
     for table in _tables(shown):
+        table.columns[0].no_wrap |= not terminal
         for column in table.columns:
-            longest = max(console.measure(cell).maximum for cell in (column.header, *column.cells))
+            cells = (column.header, *column.cells)
+            longest = max(console.measure(cell, options=unlimited).maximum for cell in cells)
+            if column is table.columns[0] and not terminal:
+                console.width = max(console.width, WIDTH + longest - _LONG)
             column.min_width = longest if column.no_wrap else min(longest, _LEAST_WIDTH)
         least = sum(column.min_width or 0 for column in table.columns)
         if least + _BETWEEN * len(table.columns) > console.width:

@@ -31,6 +31,7 @@ TARGET_COLUMNS = (
 MOST_LABELS = 40
 MOST_CHANNELS = 6
 _BAR = 24
+_ROUND_OFF = 1e-6
 _PARTS = {"train": "training", "test": "test"}
 
 
@@ -56,10 +57,17 @@ def _step(title: str, part: str, found: Mapping[str, Any]) -> Cells:
 
 
 def _channels(values: Sequence[float]) -> str:
-    """One number per channel, or the range of many; what rounds to zero is zero."""
+    """One number per channel, or the range of many; what is zero but for round-off is zero."""
     if len(values) > MOST_CHANNELS:
         return " to ".join(dict.fromkeys(_channels([end]) for end in (min(values), max(values))))
-    return ", ".join(f"{value:.3f}".replace("-0.000", "0.000") for value in values)
+    return ", ".join(map(_number, values))
+
+
+def _number(value: float) -> str:
+    size = abs(value)
+    if size < _ROUND_OFF or 1e-3 <= size < 1e5:
+        return f"{value:.3f}".replace("-0.000", "0.000")
+    return number_text(value)
 
 
 def _labels(labels: Sequence[Mapping[str, Any]]) -> Iterator[Table | str]:

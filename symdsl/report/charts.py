@@ -38,6 +38,9 @@ _LEGEND_LINE = 20
 MOST_POINTS = 2000
 """Points of a scatter plot, evenly over the examples where there are more."""
 
+MOST_STEPS = 500
+"""Evidence steps of a line, evenly over the run where there are more."""
+
 MOST_CELLS = 40
 """Classes up to which a confusion matrix is legible."""
 
@@ -146,10 +149,16 @@ def series(records: Sequence[Mapping[str, Any]], key: str) -> tuple[list[int], l
 
 def shares(run: Run) -> Iterator[Chart]:
     """Yield a chart for each layer with a choice: its candidates' shares by evidence step, pruning marked."""
-    steps = [record for record in run.evidence_steps if record.get("shares")]
+    steps = _thinned([record for record in run.evidence_steps if record.get("shares")])
     for layer in run.layers if steps else ():
         if len(layer.candidates) > 1:
             yield _shares(layer, steps)
+
+
+def _thinned(steps: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """At most `MOST_STEPS` records at equal distances, the last one included, and those of a pruning."""
+    every = math.ceil(len(steps) / MOST_STEPS)
+    return [one for left, one in enumerate(reversed(steps)) if left % every == 0 or one.get("pruned")][::-1]
 
 
 def _shares(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> Chart:
@@ -192,7 +201,7 @@ def _marks(layer: Layer, steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def precisions(run: Run) -> Iterator[Chart]:
     """Yield a chart for each layer: the prior precisions of its tensors by evidence step, on a log axis."""
-    steps = [record for record in run.evidence_steps if record.get("precisions")]
+    steps = _thinned([record for record in run.evidence_steps if record.get("precisions")])
     for layer in run.layers if steps else ():
         yield _precisions(layer, steps)
 

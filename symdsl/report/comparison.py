@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import and_
 from typing import Any
 
 import attrs
@@ -97,10 +95,11 @@ def groups(runs: Sequence[Run]) -> list[Group]:
         learned = f"{objective}, from {begun_from}" if begun_from else objective
         by_setup.setdefault((learned, _without_seed(run.spec)), []).append(run)
     plain = {setup: f"{found[0].name}, {setup[0]}" for setup, found in by_setup.items()}
-    names = {
-        setup: _distinct(setup, [other for other in by_setup if plain[other] == plain[setup]], plain[setup])
-        for setup in by_setup
-    }
+    lines = {setup: Counter(line.strip() for line in setup[1].splitlines()) for setup in by_setup}
+    common: dict[str, Counter[str]] = {}
+    for setup, name in plain.items():
+        common[name] = common.get(name, lines[setup]) & lines[setup]
+    names = {setup: _distinct(name, lines[setup] - common[name]) for setup, name in plain.items()}
     times = Counter(names.values())
     return [
         Group(name if times[name] == 1 else f"{name}, {by_setup[setup][0].folder}", tuple(by_setup[setup]))
@@ -116,11 +115,9 @@ def _without_seed(text: str) -> str:
     return text if seedless is None or collector.failed else print_program(seedless)
 
 
-def _distinct(setup: tuple[str, str], alike: Sequence[tuple[str, str]], name: str) -> str:
+def _distinct(name: str, lines: Counter[str]) -> str:
     """A name with the lines of the spec that those of the same name do not all have."""
-    texts = [Counter(line.strip() for line in text.splitlines()) for _, text in alike]
-    common = reduce(and_, texts)
-    own = list((Counter(line.strip() for line in setup[1].splitlines()) - common).elements())
+    own = list(lines.elements())
     more = ", ..." if len(own) > _MOST_DIFFERENCES else ""
     return f"{name}, {', '.join(own[:_MOST_DIFFERENCES])}{more}" if own else name
 

@@ -73,6 +73,8 @@ def evaluate(
     else:
         test = examples_for(opened, overrides, data, tell)
     outputs, targets = outputs_of(net, test.x), test.y.to(net.device)
+    if not bool(outputs.isfinite().all()):
+        raise RunError("the network's outputs are not finite: numbers in the inputs are too large for it")
     return evaluate_outputs(outputs, targets, LIKELIHOODS[model.data.task], model.noise, model.preprocessing)
 
 
@@ -104,6 +106,8 @@ def examples_for(
             f"the network has learned from {_described(model.data)}, but the data hold {_described(found)}: "
             "override the data so that they agree"
         )
+    if model.data.task == "classification":  # training labels play no part
+        found = attrs.evolve(found, classes=max(found.classes, model.data.classes))
     dataset = data_room.load(found, run.result["seed"], model.preprocessing, given=given)
     if not overrides and given is None and fingerprint(dataset) != folder.read_info()["dataset"]:
         tell(f"note: these are not the numbers that {run.folder.name} learned from: {CHANGED}")

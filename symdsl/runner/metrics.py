@@ -29,11 +29,15 @@ def evaluate_outputs(
 
     Returns:
         `nll` (mean per example, nats), and for classes `accuracy` (a fraction of 1) and `ece`; for a regression `rmse`
-        (over examples and targets) and `r2` (the mean over targets; None where no target varies).
+        (over examples and targets) and `r2` (the mean over targets; None where no target varies). All are None where an
+        output is not finite.
     """
+    has_classes = isinstance(likelihood, Categorical)
+    if not bool(outputs.isfinite().all()):
+        return dict.fromkeys(("accuracy", "nll", "ece") if has_classes else ("rmse", "r2", "nll"))
     loss = float(likelihood.loss(outputs.double(), targets))
     nll = likelihood.nll(loss, len(targets), outputs.shape[1], noise) / len(targets) + preprocessing.nats
-    if isinstance(likelihood, Categorical):
+    if has_classes:
         accuracy = float((outputs.argmax(1) == targets).double().mean())
         found = Predicted.plain(outputs, likelihood, noise)
         return {"accuracy": accuracy, "nll": nll, "ece": found.calibration_error(targets)}
@@ -59,6 +63,23 @@ def _squared_errors(outputs: Tensor, targets: Tensor, preprocessing: Preprocessi
     return ((outputs.double() - targets) * scale).square()
 
 
+def squares_around_mean(targets: Tensor) -> Tensor:
+    """Return the sum of squares of every target `[example, target]` around its mean, float64 `[target]`."""
+    exact = targets.double()
+    return (exact - exact.mean(0)).square().sum(0)
+
+
+def share_explained(errors: Tensor, squares: Tensor) -> float | None:
+    """Return R² as a mean over targets that vary; None where none does.
+
+    Args:
+        errors: the sum of squared errors of every target, float64 `[target]`.
+        squares: that around the mean of the target, see `squares_around_mean`.
+    """
+    varies = squares > 0
+    return float((1 - errors[varies] / squares[varies]).mean()) if bool(varies.any()) else None
+
+
 def explained(outputs: Tensor, targets: Tensor) -> float | None:
     """Return R², the share of each target's variance that the outputs explain, as a mean over targets that vary.
 
@@ -66,11 +87,7 @@ def explained(outputs: Tensor, targets: Tensor) -> float | None:
         outputs: `[example, target]`.
         targets: `[example, target]`.
     """
-    exact = targets.double()
-    missed = (outputs.double() - exact).square().sum(0)
-    spread = (exact - exact.mean(0)).square().sum(0)
-    varies = spread > 0
-    return float((1 - missed[varies] / spread[varies]).mean()) if bool(varies.any()) else None
+    return share_explained((outputs.double() - targets).square().sum(0), squares_around_mean(targets))
 
 
 def noise_by_target(noise: float, targets: int, preprocessing: Preprocessing) -> list[float]:

@@ -19,7 +19,7 @@ from symdsl.diagnostics import RunError
 from symdsl.graph.build import layers
 from symdsl.runner.model import weights_of
 from symdsl.runs import RunFolder
-from symdsl.runs.folder import SPEC, WEIGHTS, new_run_advice
+from symdsl.runs.folder import OTHER_VERSION, SPEC, WEIGHTS, has_checkpoint, new_run_advice
 from symdsl.runs.metrics import epochs_in_words
 from symdsl.spec import Spec, parse
 
@@ -35,9 +35,11 @@ def spec_to_resume(run: RunFolder, given: Spec | None, overrides: Mapping[str, o
         overrides: of the run's own spec, where its data are now.
 
     Raises:
-        RunError: the run's copy is damaged, or the spec given is another one.
+        RunError: the run has no checkpoint, its copy is damaged, or the spec given is another one.
         SpecError: another version wrote the spec, and it is none for this one.
     """
+    if run.status != "finished" and not has_checkpoint(run.path):
+        raise RunError(f"{run.path}: {run.state()}")
     if SPEC in run.damaged() or SPEC in run.missing():
         if given is not None and run.is_as_sealed(SPEC, given.text().encode()):
             return given
@@ -95,12 +97,15 @@ class Weights:
             state, content = folder.load_checkpoint()
             try:
                 found = load_tensors(content)
+                epoch, left = state["epoch"], frozenset(state["trainer"]["pruned"])
             except SafetensorError as error:
                 raise RunError(f"{folder.path}: the weights are damaged: {error}") from error
+            except KeyError as error:
+                raise RunError(f"{folder.path}: {OTHER_VERSION}") from error
             parameters = {
                 key.removeprefix("parameter/"): one for key, one in found.items() if key.startswith("parameter/")
             }
-            return cls(folder.path, state["epoch"], known, parameters, frozenset(state["trainer"]["pruned"]))
+            return cls(folder.path, epoch, known, parameters, left)
         folder.refuse_damaged(WEIGHTS)
         weights, pruned = weights_of(folder.path / WEIGHTS)
         return cls(folder.path, folder.read_result()["epochs"], known, weights, frozenset(pruned))

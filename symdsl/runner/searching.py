@@ -44,7 +44,18 @@ from symdsl.runner.trial import BEST_EVIDENCE, LEAST_GAIN, is_behind, late_evide
 from symdsl.runner.variational import Variational
 from symdsl.runs import RunFolder
 from symdsl.runs.files import checksum
-from symdsl.runs.folder import GRAPH, LEARNED, PICTURES, POSTERIOR, RESULT, SPEC, WEIGHTS, OnlookersFolder
+from symdsl.runs.folder import (
+    GRAPH,
+    LEARNED,
+    OTHER_VERSION,
+    PICTURES,
+    POSTERIOR,
+    RESULT,
+    SPEC,
+    WEIGHTS,
+    OnlookersFolder,
+    new_run_advice,
+)
 from symdsl.runs.locks import in_use
 from symdsl.runs.predictions import FILE as PREDICTIONS
 from symdsl.runs.schema import Objective, command_of
@@ -132,11 +143,11 @@ def search(
     assert spec is not None, "a spec or a run to resume is given"
     maximised = objective_of(spec, objective)
     weights = None if weights_from is None else ranks.from_first(lambda: Weights.of(weights_from))
-    started = time.perf_counter()
-    dataset = ranks.together(lambda: data_room.load(spec, watch=heard.on_loading, given=data))
-    loading = time.perf_counter() - started
     with _open(spec, maximised, out, resume) as folder, heard.hearing_failures():
         with _ending_noted(folder, noted=resume is None):  # a refused resume leaves the run as it was
+            started = time.perf_counter()
+            dataset = ranks.together(lambda: data_room.load(spec, watch=heard.on_loading, given=data))
+            loading = time.perf_counter() - started
             run = _Run(spec, dataset, target, folder, maximised, heard, loading, weights)
             notes = run.begin() if resume is None else run.restore()
         with _ending_noted(folder):
@@ -342,8 +353,8 @@ class _Run:
         loading = self.seconds["loading"]
         self._take_up(state, content)
         self.seconds["loading"] += loading
-        self.folder.set_status("running", datetime.now(UTC))
-        return notes
+        changed = self.folder.take_up(self.trainer.epoch, describe(self.device), datetime.now(UTC))
+        return [*notes, changed]
 
     def _left(self, fingerprint: str) -> tuple[dict[str, Any], bytes, list[str]]:
         """Return the last checkpoint and what was lost since; write a spec that was lost again."""
@@ -371,6 +382,8 @@ class _Run:
         except (SafetensorError, KeyError, RuntimeError) as error:
             if is_out_of_memory(error):
                 raise
+            if isinstance(error, KeyError):
+                raise RunError(f"{self.folder.path}: {OTHER_VERSION}; {new_run_advice(self.folder.path)}") from error
             raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
         self.seconds, self.retried = _PHASES | state["seconds"], state["retried"]
         self.folder.truncate_metrics(self.trainer.epoch)
@@ -421,6 +434,8 @@ class _Run:
             "wall_s": {"total": sum(self.seconds.values()), **self.seconds},
         }
         outputs = outputs_of(one.net, self.dataset.test.x)
+        if not bool(outputs.isfinite().all()):
+            self.callbacks.on_note("outputs for the test data are not finite: some of their numbers are too large")
         content = head | describe_run(one, self.dataset, evidence, outputs)
         self._write_result(content, outputs, posterior)
         return content
@@ -503,12 +518,9 @@ class _Run:
 
     def _figures(self, metrics: EpochMetrics) -> dict[str, Any]:
         """Metrics of an epoch: of a regression R² in place of the accuracy, and densities in the targets' units."""
-        found = attrs.asdict(metrics)
-        if self.trainer.likelihood.has_noise:
-            del found["accuracy"]
-            nats = self.dataset.preprocessing.nats
-            found |= {"loss": metrics.loss + nats, "nll": metrics.nll + nats, "r2": metrics.fit}
-        return found
+        name, nats = "r2" if self.trainer.likelihood.has_noise else "accuracy", self.dataset.preprocessing.nats
+        densities = {"loss": metrics.loss + nats, "nll": metrics.nll + nats}
+        return densities | {"fit": metrics.fit, name: metrics.score, "lr": metrics.lr}
 
     def _retry(self, error: NumericalError) -> None:
         if self.retried:

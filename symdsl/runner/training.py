@@ -20,6 +20,7 @@ from symdsl.evidence.laplace import SMALLEST_NOISE
 from symdsl.evidence.loss import LIKELIHOODS, Likelihood
 from symdsl.nn import Network
 from symdsl.runner.device import stream
+from symdsl.runner.metrics import share_explained, squares_around_mean
 from symdsl.runner.optimizers import Adam, Soap
 from symdsl.runner.start import Start
 
@@ -41,13 +42,14 @@ class EpochMetrics:
     """The training figures of one epoch, while the parameters moved: means per example; `lr` at its beginning.
 
     `fit` is the share of the targets' deviance that is explained, 1 - loss / loss of the best constant outputs: nothing
-    for a network that has learned nothing but frequencies, R^2 for a regression, below 0 for one that does worse.
+    for a network that has learned nothing but frequencies, below 0 for one that does worse. `score` is the accuracy, or
+    R² of a regression, see `symdsl.runner.metrics.share_explained`.
     """
 
     loss: float
     nll: float
     fit: float
-    accuracy: float | None
+    score: float
     lr: float
 
 
@@ -87,6 +89,7 @@ class Trainer:
         self.device = net.device
         self.train = dataset.trained_on(self.device).train
         self.constant_loss = self.likelihood.constant_loss(self.train.y)
+        self._squares = squares_around_mean(self.train.y) if self.likelihood.has_noise else None
         self.augmentation = Augmentation.of(facts.data)
         self.seed = seed
         self.parameters = net.tensors()
@@ -124,7 +127,7 @@ class Trainer:
         examples = len(self.train)
         order = torch.randperm(examples, generator=stream("cpu", self.seed, "order", self.epoch)).to(self.device)
         augmented = self.augmentation.epoch(examples, stream("cpu", self.seed, "augment", self.epoch), self.device)
-        sums = torch.zeros(3, dtype=torch.float64, device=self.device)
+        sums = torch.zeros(self._figures + 1, dtype=torch.float64, device=self.device)
         rate = self.learning_rate
         for index in order.split(self.search.batch):
             self.net.train()
@@ -134,8 +137,7 @@ class Trainer:
             self.step += 1
             after_step()
         self.epoch += 1
-        loss, right, failures = sums.tolist()
-        return self._epoch_metrics(loss, right, failures, rate)
+        return self._epoch_metrics(float(sums[0]), sums[1:-1], bool(sums[-1]), rate)
 
     @property
     def target_variance(self) -> float:
@@ -162,7 +164,8 @@ class Trainer:
             examples: how many the batch has on all ranks.
 
         Returns:
-            Loss and right answers, summed over the batch, and whether the gradient was not finite.
+            Loss, and right answers or squared errors by target, summed over the batch, and whether the gradient was not
+            finite.
         """
         self.net.zero_grad()
         sums = self._add_up(self._backward(own, examples) if len(own) else None)
@@ -189,15 +192,16 @@ class Trainer:
         return torch.stack([torch.linalg.vector_norm(one.detach()) for one in self.parameters.values()])
 
     def _backward(self, own: Examples, examples: int) -> Tensor:
-        """Set the gradients of these examples; return their loss and number of right answers, `[2]`."""
+        """Set the gradients of these examples; return their loss, and right answers or squared errors by target."""
         outputs, loss = self.loss_of(own)
         minimised = loss / self.noise / examples
         if minimised.requires_grad:
             minimised.backward(retain_graph=self.search.invariance is not None)
         if self.search.invariance is not None:
             self._add_penalty(own, outputs, examples)
-        right = torch.zeros_like(loss) if self.likelihood.has_noise else (outputs.argmax(1) == own.y).sum()
-        return torch.stack((loss.detach(), right.to(loss.dtype)))
+        found = outputs.detach()
+        told = (found - own.y).square().sum(0) if self.likelihood.has_noise else (found.argmax(1) == own.y).sum()[None]
+        return torch.cat((loss.detach()[None], told.to(loss.dtype)))
 
     def _add_penalty(self, own: Examples, outputs: Tensor, examples: int) -> None:
         """Add the regulariser's gradient to those of the weights; ranges go up the evidence alone."""
@@ -215,23 +219,28 @@ class Trainer:
         """Return the sums over all ranks, and add up gradients; a rank without an example has zeros."""
         trained = [parameter for parameter in self.net.parameters() if parameter.requires_grad]
         if sums is None:
-            sums = trained[0].new_zeros(2)
+            sums = trained[0].new_zeros(self._figures)
         if ranks.count() > 1:
             for parameter in trained:
                 parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
             ranks.add_up([*(one.grad for one in trained if one.grad is not None), sums])
         return sums
 
-    def _epoch_metrics(self, loss: float, right: float, failures: float, rate: float) -> EpochMetrics:
-        if failures or not math.isfinite(loss):
+    @property
+    def _figures(self) -> int:
+        """How many numbers a batch is summed up by: its loss, and its right answers or the error of each target."""
+        return 1 + (self.facts.data.classes if self.likelihood.has_noise else 1)
+
+    def _epoch_metrics(self, loss: float, told: Tensor, failed: bool, rate: float) -> EpochMetrics:
+        if failed or not math.isfinite(loss):
             raise NumericalError(f"the loss or its gradient is not finite in epoch {self.epoch}")
         examples = len(self.train)
         if self.likelihood.has_noise:
             self.residual_variance = max(2 * loss / (examples * self.facts.data.classes), SMALLEST_NOISE)
         nll = self.likelihood.nll(loss, examples, self.facts.data.classes, self.noise) / examples
-        accuracy = None if self.likelihood.has_noise else right / examples
+        score = float(told) / examples if self._squares is None else share_explained(told, self._squares) or 0.0
         fit = 1 - loss / self.constant_loss if self.constant_loss else 1.0
-        return EpochMetrics(nll + self.penalty() / examples, nll, fit, accuracy, rate)
+        return EpochMetrics(nll + self.penalty() / examples, nll, fit, score, rate)
 
     def penalty(self, without: Collection[str] = ()) -> float:
         """Return 1/2 sum_k delta_k ||theta_k||^2 at the present parameters, in nats, but for some tensors' terms."""

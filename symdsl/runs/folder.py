@@ -73,6 +73,8 @@ _OWN = frozenset(
 CHANGED = "files may have changed, or another machine or version rounds them differently"
 """What data of another fingerprint than that in `run.json` may come from."""
 
+OTHER_VERSION = "another version of symdsl, which alone can go on from it, wrote the checkpoint"
+
 PACKAGES = ("symdsl", "torch", "torchvision", "numpy", "networkx", "scikit-learn", "safetensors")
 
 ENDINGS: dict[Status, str] = {
@@ -365,6 +367,27 @@ class RunFolder(LockedFolder):
         """
         self.write_json(RUN, self.read_info() | {"status": status, "updated": _stamp(now), "reason": reason})
 
+    def take_up(self, epoch: int, device: str, now: datetime) -> str:
+        """Record that the run goes on after an epoch, and on what; return a line if that has changed, else nothing.
+
+        `earlier` in `run.json` then says until which epoch it ran on what.
+
+        Raises:
+            RunError: `run.json` cannot be read or written.
+        """
+        info, found = self.read_info(), versions()
+        before, present = (
+            {"device": place} | known for place, known in ((info["device"], info["versions"]), (device, found))
+        )
+        changed = [
+            f"{key} {value}, before {before[key]}" for key, value in present.items() if before.get(key, value) != value
+        ]
+        if changed:
+            was = {"until_epoch": epoch, "device": info["device"], "versions": info["versions"]}
+            info |= {"device": device, "versions": found, "earlier": [*info.get("earlier", []), was]}
+        self.write_json(RUN, info | {"status": "running", "updated": _stamp(now), "reason": None})
+        return f"from here on with {'; '.join(changed)}" if changed else ""
+
     def read_info(self) -> dict[str, Any]:
         """Return the content of `run.json`.
 
@@ -403,7 +426,7 @@ class RunFolder(LockedFolder):
             reason = "damaged, it is not a JSON object" if path.exists() else "missing"
             raise RunError(f"{path}: {reason}; {self._repair(RESULT)}")
         if not path.exists():
-            raise RunError(f"{path}: no result yet, {self._state()}")
+            raise RunError(f"{path}: no result yet, {self.state()}")
         result = read_json(path)
         check_result(path, result)
         return result
@@ -422,8 +445,8 @@ class RunFolder(LockedFolder):
         except ValueError as error:
             raise RunError(f"{self.path / GRAPH}: damaged, {error}") from error
 
-    def _state(self) -> str:
-        """How far an unfinished run has come, and what to do about it."""
+    def state(self) -> str:
+        """Return how far an unfinished run has come, and what to do about it."""
         if in_use(self.path):
             return "the run is still going on; wait for it to end"
         info = self.read_info()
@@ -507,6 +530,10 @@ class OnlookersFolder(RunFolder):
 
     def set_status(self, status: Status, now: datetime, reason: str | None = None) -> None:
         """Leave the status to the other process."""
+
+    def take_up(self, epoch: int, device: str, now: datetime) -> str:
+        """Leave the record to the other process."""
+        return ""
 
     def append_metrics(self, record: Mapping[str, Any]) -> None:
         """Leave the metrics to the other process."""

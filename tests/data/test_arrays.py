@@ -124,6 +124,16 @@ def test_images_of_another_shape_than_the_spec_s_are_refused(tmp_path: Path) -> 
         read(path, shape=(3, 5, 4))
 
 
+def test_numbers_that_transforms_make_infinite_are_refused(tmp_path: Path) -> None:
+    x = good()["x_test"]
+    x[1, 0, 2, 3] = np.finfo(np.float32).min
+    steps = (step("arrays", path=str(saved(tmp_path, x_test=x)), task="auto"), step("standardize", what="images"))
+    with pytest.raises(
+        RunError, match=r"too large for the transforms, `x_test\[1\]` holds a number that is not finite"
+    ):
+        load(facts(*steps, shape=(2, 5, 4), classes=3))
+
+
 def lone_array(path: Path) -> None:
     with path.open("wb") as file:
         np.save(file, np.zeros(3))

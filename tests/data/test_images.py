@@ -97,6 +97,17 @@ def test_colour_can_be_converted(tmp_path: Path) -> None:
     assert load(spec(tmp_path, ", colour = rgb)", (3, 4, 5))).test.x.shape == (2, 3, 4, 5)
 
 
+@pytest.mark.parametrize("mode", ["RGBA", "LA", "P"])
+def test_what_is_transparent_lies_on_white(mode: str, tmp_path: Path) -> None:
+    drawn = Image.new("RGBA", (5, 4))
+    drawn.putpixel((1, 2), (0, 0, 0, 255))
+    image = drawn.convert(mode)
+    assert image.has_transparency_data
+    expected = torch.ones(1, 4, 5)
+    expected[0, 2, 1] = 0
+    assert torch.equal(load(spec(folder(tmp_path, image), ", colour = grey)")).train.x[0], expected)
+
+
 def test_whoever_loads_is_told_of_every_image(tmp_path: Path) -> None:
     folder(tmp_path, grey(), train__cat__2=grey())
     told: list[tuple[str, int, int]] = []

@@ -43,6 +43,16 @@ def labelled(x: torch.Tensor, y: list[int]) -> Examples:
     return Examples(x, torch.tensor(y))
 
 
+def test_small_and_large_units_are_readable() -> None:
+    x = torch.randn(50, 1, 2, 4, generator=torch.Generator().manual_seed(0)) * torch.tensor([2e-4])
+    x = torch.cat((x, x * 1e12), 1)
+    data = from_tensors(x, torch.arange(50) % 2, x, torch.arange(50) % 2)
+    spec = parse("data given(channels = 2, height = 2, width = 4, classes = 2)" + NETWORK.format(2, 2, 4))
+    text = table_text(data_tables(inspect(spec, given=data).content))
+    assert "0.000196" in text
+    assert "1.96e+08" in text
+
+
 def test_every_step_is_counted_and_measured() -> None:
     spec = parse(PLACED + " |> standardize" + NETWORK.format(2, 8, 8))
     content = inspect(spec).content

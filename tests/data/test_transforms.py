@@ -40,6 +40,14 @@ def test_standardize_only_shifts_a_constant_channel() -> None:
     torch.testing.assert_close(done.test.x[:, 1], torch.ones(9, 4, 4))
 
 
+@pytest.mark.parametrize("size", [5, 12])
+def test_a_constant_channel_is_one_after_resizing_too(size: int) -> None:
+    train = torch.stack((noise(9, 8, 8), torch.full((9, 8, 8), 128 / 255)), dim=1)
+    done = transformed(transformed(dataset(train, train), "resize", size=size), "standardize")
+    torch.testing.assert_close(done.train.x[:, 1], torch.zeros(9, size, size), atol=1e-6, rtol=0)
+    assert done.train.x[:, 0].std() == pytest.approx(1, abs=0.01)
+
+
 def test_standardize_leaves_regression_targets() -> None:
     examples = Examples(noise(6, 1, 3, 3), noise(6, 2) + 5)
     done = transformed(Dataset(examples, examples, "regression"), "standardize")

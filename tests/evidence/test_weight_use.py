@@ -512,3 +512,22 @@ def test_gradients_in_large_tensors_are_sketched_without_being_formed(monkeypatc
         assert part.shape[1] == (found.sizes[key] if found.sizes[key] <= 5 else 8192)
         expected = whole[key] @ whole[key].T
         assert (part @ part.T - expected).norm() < 0.15 * expected.norm(), key
+
+
+def test_a_long_kernel_that_few_examples_use_is_kept_as_vectors(monkeypatch):
+    """And its factor is the one that the moments of its patches give."""
+    chain = Chain(40, 2, 2).layer(CONV, channels=2).flatten().layer(FC, channels=3)
+    net = lowering.build(tuple(chain.nodes), 0).double()
+
+    def factor(examples):
+        x, y, curvature = noise(examples, 40, 2, 2), torch.arange(examples) % 3, CURVATURES["kfac-expand"]
+        found = estimate(net, x, y, Categorical(), Exact(), torch.Generator(), curvature).ggn
+        return found.blocks["l1.CONV.w"].input
+
+    few = factor(5)
+    assert few.as_vectors
+    assert not factor(200).as_vectors
+    monkeypatch.setattr(BatchUse, "side", 0)
+    moments = factor(5)
+    assert not moments.as_vectors
+    assert_same(few.blocks(), moments.blocks())

@@ -278,8 +278,10 @@ def test_covariances_are_held_for_some_examples_at_a_time(task: str, monkeypatch
     parts = whole.tempered(net, data)
     assert (held, parts.temperature) == ([3, 3, 3, 2], whole.temperature)
     some = attrs.evolve(whole, temperature=0.5)
+    monkeypatch.setattr(posterior, "_NUMBERS", 200)
     found = some.predict(net, data.x)
     monkeypatch.setattr(posterior, "_EXAMPLES", 512)
+    monkeypatch.setattr(posterior, "_NUMBERS", 1 << 24)
     expected = some.predict(net, data.x)
     for name in ("probabilities",) if task == "classification" else ("mean", "std"):
         assert_same(getattr(found, name), getattr(expected, name))
@@ -420,6 +422,35 @@ def test_a_sample_stands_for_all_examples(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("symdsl.predictive.posterior.MOST_EXAMPLES", 5)
     _, some = fit(net, alike, LIKELIHOODS["classification"], precisions).outputs(net, image)
     assert_same(some, every)
+
+
+def test_sums_of_columns_stand_for_those_of_many_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    (net, _), likelihood = twins(), LIKELIHOODS["classification"]
+    alike = Examples(noise(1, 2, 1, 3).expand(4000, 2, 1, 3), torch.ones(4000, dtype=torch.long))
+    precisions = dict.fromkeys(net.tensors(), 1.0)
+    _, every = fit(net, alike, likelihood, precisions).outputs(net, alike.x[:1])
+    monkeypatch.setattr(posterior, "MOST_COLUMNS", 1)
+    _, some = fit(net, alike, likelihood, precisions).outputs(net, alike.x[:1])
+    assert 0 < float((some - every).abs().max()) < 0.05 * float(every.abs().max())
+
+
+def test_few_examples_of_many_classes_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    (net, _), left_out = twins(), []
+    data, likelihood = (
+        Examples(noise(30, 2, 1, 3), TARGETS["classification"][:1].expand(30)),
+        LIKELIHOODS["classification"],
+    )
+    whole = fit(net, data, likelihood, dict.fromkeys(OWN, 1.0))
+
+    def counted(mean: Tensor, *others: Any) -> tuple[Tensor, Tensor]:
+        left_out.append(len(mean))
+        return _without_itself(mean, *others)
+
+    monkeypatch.setattr(posterior, "_without_itself", counted)
+    monkeypatch.setattr(posterior, "_LEAST_LEFT_OUT", 2)
+    monkeypatch.setattr(posterior, "_LEFT_OUT_OUTPUTS", 7 * net(data.x).shape[1])
+    whole.tempered(net, data)
+    assert left_out == [7]
 
 
 def test_a_label_that_was_taken_for_impossible_costs_a_finite_number_of_nats() -> None:

@@ -10,6 +10,7 @@ from graph.factory import Chain, pyramid
 from render.results import result
 from symdsl.graph import build
 from symdsl.render import compile_table, result_table, table_text
+from symdsl.render.cells import add_section, new_table
 from symdsl.render.predictions import predictions_table
 from symdsl.render.table import size_text
 
@@ -137,6 +138,13 @@ def test_no_number_or_name_is_cut_on_a_narrow_terminal(table, width, monkeypatch
     assert len(set(re.findall(r"[\w.,]*\d[\w.,]*", wide))) > 15
     for words in (r"[\w.,]*\d[\w.,]*", r"F-FC|CONV|bias|l\[1\]|out|chosen"):
         assert Counter(re.findall(words, wide)) == Counter(re.findall(words, narrow))
+
+
+def test_a_path_is_not_broken_in_a_file():
+    table = new_table((("run", "left"), ("status", "left"), ("NLL", "right")))
+    path = "/".join(["a folder of many words"] * 9)
+    add_section(table, [(path, "finished", "0.123")])
+    assert any(path in line for line in table_text(table).splitlines())
 
 
 def test_a_table_in_a_notebook_is_text(monkeypatch):

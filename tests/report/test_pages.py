@@ -84,6 +84,18 @@ def test_shares_are_those_of_the_evidence_steps(searched: Path) -> None:
     assert [trace.content["y"][-1] for trace in first.traces] == [recorded["F-FC"], recorded["CONV"]]
 
 
+def test_long_runs_are_drawn_by_some_of_their_steps(searched: Path) -> None:
+    run = one(searched)
+    step = run.evidence_steps[-1]
+    records = [{**step, "epoch": epoch, "pruned": ["l1.F-FC"] * (epoch == 1234)} for epoch in range(1, 2002)]
+    page = single(attrs.evolve(run, records=records))
+    for name in ("Which candidate each layer wants", "Prior precisions"):
+        epochs = section(page, name).charts[0].traces[0].content["x"]
+        assert len(epochs) < 505
+        assert {1234, 2001} <= set(epochs)
+        assert epochs == sorted(epochs)
+
+
 def test_a_pruned_candidate_is_marked_where_it_was(searched: Path) -> None:
     run = one(searched)
     records = [{**record, "pruned": ["l1.F-FC"]} if record["epoch"] == 2 else record for record in run.records]

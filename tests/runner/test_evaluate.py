@@ -1,6 +1,7 @@
 """A learned network on other data: classes are matched by name, and what does not fit is one clear line."""
 
 import shutil
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -146,6 +147,32 @@ def test_labels_beyond_those_learned_are_one_clear_line(tmp_path):
     runner.search(parse(text, {"search.epochs": 1}), device="cpu", out=tmp_path / "run", objective="map")
     with pytest.raises(RunError, match=r"^the data hold the label 2, but the run has learned 2 classes$"):
         accuracy(tmp_path / "run", tmp_path / "many.npz")
+
+
+def test_labels_that_the_other_training_data_lack_are_measured(tmp_path):
+    x, y = np.zeros((6, 4, 4)), np.arange(6)
+    np.savez(tmp_path / "own.npz", x_train=x, x_test=x, y_train=y % 3, y_test=y % 3)
+    np.savez(tmp_path / "other.npz", x_train=x, x_test=x, y_train=y % 2, y_test=y % 3)
+    text = SPEC.format(path="", outputs="classes").replace('images("")', f'arrays("{tmp_path / "own.npz"}")')
+    runner.search(parse(text, {"search.epochs": 1}), device="cpu", out=tmp_path / "run", objective="map")
+    assert accuracy(tmp_path / "run", tmp_path / "other.npz") == pytest.approx(1 / 3)
+
+
+def test_a_search_ends_where_outputs_for_test_data_overflow(tmp_path):
+    x, y, notes = np.random.default_rng(0).uniform(size=(12, 4, 4)), np.arange(12) % 2, []
+    np.savez(tmp_path / "a.npz", x_train=x, x_test=np.full((2, 4, 4), 3e38), y_train=y, y_test=y[:2])
+    text = SPEC.format(path="", outputs="classes").replace('images("")', f'arrays("{tmp_path / "a.npz"}")')
+    watcher = SimpleNamespace(on_note=notes.append)
+    result = runner.search(
+        parse(text.replace("|> standardize", ""), {"search.epochs": 1}),
+        device="cpu",
+        out=tmp_path / "run",
+        callbacks=[watcher],
+    )
+    assert set(result["test"].values()) == {None}
+    assert "outputs for the test data are not finite: some of their numbers are too large" in notes
+    with pytest.raises(RunError, match="outputs are not finite: numbers in the inputs are too large"):
+        runner.evaluate(tmp_path / "run", device="cpu")
 
 
 def test_inputs_are_measured_by_the_folders_they_lie_in(run, tmp_path):

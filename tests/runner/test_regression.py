@@ -118,7 +118,7 @@ def test_every_epoch_says_what_is_explained_and_nothing_of_accuracy(searched):
     _, folder, watcher = searched
     lines = [json.loads(line) for line in (folder / "run" / "metrics.jsonl").read_text().splitlines()]
     assert len(lines) == len(watcher.epochs) == 40
-    assert all("accuracy" not in line and line["r2"] == line["fit"] for line in lines)
+    assert all("accuracy" not in line and line["r2"] == pytest.approx(line["fit"], rel=1e-5) for line in lines)
     assert all(line["loss"] > line["nll"] for line in lines[2:])  # by the penalty of the prior
     assert lines[-1]["nll"] == pytest.approx(searched[0]["train"]["nll"], abs=0.3)
 
@@ -278,6 +278,17 @@ def test_explained_variance_is_a_mean_over_the_targets_that_vary():
     outputs = torch.tensor([[0.0, 20.0, 0.0], [2.0, 20.0, 0.0]])
     assert explained(outputs, targets) == pytest.approx(0.5)
     assert explained(outputs[:1], targets[:1]) is None
+
+
+def test_epochs_and_the_result_mean_the_same_by_the_variance_explained(tmp_path):
+    random = np.random.default_rng(0)
+    x, noise = random.normal(size=(200, 2, 3)), random.normal(size=200)
+    y = np.stack([x.sum((1, 2)), 0.2 * noise], 1)
+    path = saved(tmp_path / "a.npz", x_train=x, y_train=y, x_test=x, y_test=y)
+    result = runner.search(made(path, **{" |> standardize(targets)": ""}), device="cpu", out=tmp_path / "run")
+    last = json.loads((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()[-1])
+    assert result["train"]["r2"] == pytest.approx(last["r2"], abs=0.1)
+    assert last["fit"] > 0.9 > 0.7 > last["r2"]
 
 
 def test_regression_figures_by_hand():

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from importlib.metadata import version
 
 import attrs
 import numpy as np
@@ -296,6 +297,61 @@ def test_a_checkpoint_that_is_damaged_is_told(small, broken, tmp_path):
     assert resumed(broken) == ["the newest checkpoint is damaged; continuing from the one before, after epoch 2"]
     runner.search(small(), device="cpu", out=tmp_path / "whole")
     assert timeless(broken) == timeless(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("key", ["untried", "trainer", "structure"])
+def test_a_checkpoint_of_another_version_is_told(broken, key):
+    with RunFolder.resume(broken) as run:
+        state, content = run.load_checkpoint()
+        for _ in range(2):
+            run.save_checkpoint({name: one for name, one in state.items() if name != key}, content)
+    line = f"{broken}: another version of symdsl, which alone can go on from it, wrote the checkpoint"
+    with pytest.raises(RunError) as refused:
+        runner.search(device="cpu", resume=broken)
+    assert str(refused.value) == f"{line}; `symdsl search SPEC --from {broken}` starts a new run from its weights"
+    if key == "trainer":
+        with pytest.raises(RunError, match=f"^{re.escape(line)}$"):
+            Weights.of(broken)
+
+
+def test_a_run_that_goes_on_with_other_versions_says_so(broken):
+    def edited(**versions):
+        info = json.loads((broken / "run.json").read_text())
+        return info | {"versions": info["versions"] | versions}
+
+    before = edited(torch="1.0.0")
+    (broken / "run.json").write_text(json.dumps(before))
+    installed = before["versions"] | {"torch": version("torch")}
+    assert resumed(broken) == [f"from here on with torch {installed['torch']}, before 1.0.0"]
+    info = RunFolder.view(broken).read_info()
+    assert info["versions"] == installed
+    assert info["earlier"] == [{"until_epoch": 3, "device": "cpu", "versions": before["versions"]}]
+
+
+@pytest.mark.parametrize("where", ["out", "resume"])
+def test_a_folder_that_cannot_be_used_is_told_before_data_are_read(small, finished, where):
+    class Reading:
+        def on_loading(self, what, done, total):
+            raise AssertionError("data are read")
+
+    with pytest.raises(RunError, match=r"run that is finished|this run is finished"):
+        runner.search(small(), device="cpu", callbacks=[Reading()], **{where: finished})
+
+
+def test_data_that_cannot_be_read_leave_no_folder(tmp_path):
+    spec = parse(
+        "data given(channels = 1, size = 2, classes = 2)\nnetwork n { input image(1, 2, 2)\nflatten\nlayer h: FC -> 2 }"
+    )
+    with pytest.raises(RunError, match="are handed over in Python"):
+        runner.search(spec, device="cpu", out=tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_without_a_checkpoint_is_told_to_have_none(broken):
+    for name in ("checkpoint.json", "checkpoint.previous.json", "spec.sym"):
+        (broken / name).unlink()
+    with pytest.raises(RunError, match="the run was interrupted; it left no checkpoint to continue from"):
+        runner.search(device="cpu", resume=broken)
 
 
 def test_a_new_run_starts_from_the_weights_of_another(small, finished, tmp_path):
