@@ -24,9 +24,6 @@ from symdsl.diagnostics import RunError
 
 Transform = Callable[[Dataset, Step, Streams], Dataset]
 
-_ROUND_OFF = 16
-"""Units in the last place by which what was constant may vary after `resize`."""
-
 _ROUNDING = 1e-9
 """The share of a step that rounding may take from a range: 0.3 is less than three steps of 0.1."""
 
@@ -34,8 +31,8 @@ _ROUNDING = 1e-9
 def standardize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
     """Give every channel, or every target, mean 0 and variance 1 over the training examples, and positions.
 
-    What is constant over the training data, but for round-off, is only shifted. A dataset that has statistics already,
-    those of the run it is made for, is standardized with these.
+    What is constant over the training data is only shifted. A dataset that has statistics already, those of the run it
+    is made for, is standardized with these.
     """
     if dict(step.arguments).get("what") == "targets":
         return _standardized_targets(dataset)
@@ -54,9 +51,7 @@ def _standardized_targets(dataset: Dataset) -> Dataset:
 
 def _statistics(x: Tensor) -> Statistics:
     mean, spread = moments(x)
-    most, least = x.amax((0, 2, 3)), x.amin((0, 2, 3))
-    round_off = _ROUND_OFF * torch.finfo(x.dtype).eps * torch.maximum(most.abs(), least.abs())
-    spread[most - least <= round_off] = 1.0
+    spread[x.amax((0, 2, 3)) == x.amin((0, 2, 3))] = 1.0
     return Statistics(mean.tolist(), spread.tolist())
 
 
@@ -77,10 +72,15 @@ def resize(dataset: Dataset, step: Step, streams: Streams) -> Dataset:
 
 
 def resized(x: Tensor, size: int) -> Tensor:
-    """Return images `[example, channel, size, size]`, bilinearly resampled; smoothed first where they shrink."""
+    """Return images `[example, channel, size, size]`, bilinearly resampled; smoothed first where they shrink.
+
+    What is constant stays so to the last bit: `standardize` would take round-off for all there is to see.
+    """
     if x.shape[2:] == (size, size):
         return x
-    return functional.interpolate(x, (size, size), mode="bilinear", antialias=size < max(x.shape[2:]))
+    found = functional.interpolate(x, (size, size), mode="bilinear", antialias=size < max(x.shape[2:]))
+    most = x.amax((2, 3), keepdim=True)
+    return found.where(most != x.amin((2, 3), keepdim=True), most)
 
 
 def pad(dataset: Dataset, step: Step, streams: Streams) -> Dataset:

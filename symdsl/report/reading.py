@@ -33,7 +33,7 @@ class Run:
         layers: of its network, in order.
         spec: the spec as run.
         picture: what was learned, an SVG file; None where it is not drawn yet.
-        predictions: about the test examples; None where there are none yet.
+        predictions: about the test examples; None where there are none yet, or none that are finite.
     """
 
     folder: Path
@@ -135,14 +135,16 @@ def _read(run: RunFolder) -> Run:
         run.refuse_damaged(PREDICTIONS)
     graph = run.read_graph()
     run.refuse_damaged(SPEC)
+    result = run.read_result() if finished else None
+    overflowed = result is not None and result["test"]["nll"] is None  # the outputs are not finite
     return Run(
         folder=run.path,
         info=info,
-        result=run.read_result() if finished else None,
+        result=result,
         records=run.read_metrics(damaged=True),
         data=graph.graph["data"],
         layers=tuple(layers(graph)),
         spec=run.read_text(SPEC),
         picture=run.read_text(PICTURE) if (run.path / PICTURE).exists() and finished else None,
-        predictions=read_predictions(run.path),
+        predictions=None if overflowed else read_predictions(run.path),
     )

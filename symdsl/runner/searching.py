@@ -359,7 +359,7 @@ class _Run:
     def _left(self, fingerprint: str) -> tuple[dict[str, Any], bytes, list[str]]:
         """Return the last checkpoint and what was lost since; write a spec that was lost again."""
         state, content = self.folder.load_checkpoint()
-        if state["objective"] != self.objective:
+        if state.get("objective", self.objective) != self.objective:
             command = command_of(state["objective"])
             raise RunError(f"{self.folder.path}: was started with `symdsl {command}`; resume it with that")
         if self.folder.read_info()["dataset"] != fingerprint:
@@ -379,13 +379,13 @@ class _Run:
             self._set_up(state["start"])
             self.trainer.restore(state["trainer"], tensors)
             self.learner.restore(state["structure"], tensors)
+            self.seconds, self.retried = _PHASES | state["seconds"], state["retried"]
         except (SafetensorError, KeyError, RuntimeError) as error:
             if is_out_of_memory(error):
                 raise
             if isinstance(error, KeyError):
                 raise RunError(f"{self.folder.path}: {OTHER_VERSION}; {new_run_advice(self.folder.path)}") from error
             raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
-        self.seconds, self.retried = _PHASES | state["seconds"], state["retried"]
         self.folder.truncate_metrics(self.trainer.epoch)
         if self._trial:
             self._rewrite_metrics(self._trial)

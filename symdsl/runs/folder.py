@@ -35,6 +35,7 @@ from symdsl.runs.schema import Status, check_result, check_status, command_of
 if TYPE_CHECKING:
     import networkx as nx
 
+RUNS = "runs"
 RUN, RESULT, METRICS = "run.json", "result.json", "metrics.jsonl"
 SEEDS, SWEEP = "seeds.json", "sweep.json"
 SPEC, GRAPH, LEARNED = "spec.sym", "graph.json", "learned.sym"
@@ -93,7 +94,7 @@ def default_folder(spec_name: str, now: datetime, digest: str) -> Path:
         ValueError: `now` has no time zone.
     """
     safe = re.sub(r"[^\w.-]+", "_", spec_name).strip(".") or "spec"
-    return Path("runs") / safe / f"{_utc(now):%Y%m%dT%H%M%SZ}-{digest[:8]}"
+    return Path(RUNS) / safe / f"{_utc(now):%Y%m%dT%H%M%SZ}-{digest[:8]}"
 
 
 def new_folder(path: Path) -> Path:
@@ -208,12 +209,17 @@ class RunFolder(LockedFolder):
         return (self.path / RUN).exists()
 
     def discard(self) -> None:
-        """Release and remove the lock of a folder in which no run has begun, and the folder if it is empty then."""
+        """Release and remove the lock of a folder in which no run has begun, and the folder if it is empty then.
+
+        Of a default folder those around it go, too, if they are empty.
+        """
         if self._lock is not None:
             self.close()
             with contextlib.suppress(OSError):
                 (self.path / LOCK).unlink()
                 self.path.rmdir()
+                for around in self.path.parents[:2] if self.path.parts[:-2] == (RUNS,) else ():
+                    around.rmdir()
 
     def write_bytes(self, name: str, content: bytes) -> None:
         """Write one file of the folder atomically.
@@ -376,14 +382,13 @@ class RunFolder(LockedFolder):
             RunError: `run.json` cannot be read or written.
         """
         info, found = self.read_info(), versions()
-        before, present = (
-            {"device": place} | known for place, known in ((info["device"], info["versions"]), (device, found))
-        )
+        known = {"device": info.get("device"), **info.get("versions", {})}
+        present = {"device": device, **found}
         changed = [
-            f"{key} {value}, before {before[key]}" for key, value in present.items() if before.get(key, value) != value
+            f"{key} {value}, before {known[key]}" for key, value in present.items() if known.get(key, value) != value
         ]
         if changed:
-            was = {"until_epoch": epoch, "device": info["device"], "versions": info["versions"]}
+            was = {"until_epoch": epoch, "device": info.get("device"), "versions": info.get("versions", {})}
             info |= {"device": device, "versions": found, "earlier": [*info.get("earlier", []), was]}
         self.write_json(RUN, info | {"status": "running", "updated": _stamp(now), "reason": None})
         return f"from here on with {'; '.join(changed)}" if changed else ""

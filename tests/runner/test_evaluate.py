@@ -10,6 +10,8 @@ from PIL import Image
 from data.files import write_images
 from symdsl import runner
 from symdsl.diagnostics import RunError
+from symdsl.report.reading import read_runs
+from symdsl.report.single import single
 from symdsl.runner.audits import audit_spec_or_run
 from symdsl.spec import parse
 
@@ -173,6 +175,7 @@ def test_a_search_ends_where_outputs_for_test_data_overflow(tmp_path):
     assert "outputs for the test data are not finite: some of their numbers are too large" in notes
     with pytest.raises(RunError, match="outputs are not finite: numbers in the inputs are too large"):
         runner.evaluate(tmp_path / "run", device="cpu")
+    assert "Predictions" not in {part.title for part in single(*read_runs([tmp_path / "run"])).sections}
 
 
 def test_inputs_are_measured_by_the_folders_they_lie_in(run, tmp_path):

@@ -299,7 +299,7 @@ def test_a_checkpoint_that_is_damaged_is_told(small, broken, tmp_path):
     assert timeless(broken) == timeless(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("key", ["untried", "trainer", "structure"])
+@pytest.mark.parametrize("key", ["untried", "trainer", "structure", "seconds"])
 def test_a_checkpoint_of_another_version_is_told(broken, key):
     with RunFolder.resume(broken) as run:
         state, content = run.load_checkpoint()
@@ -345,6 +345,17 @@ def test_data_that_cannot_be_read_leave_no_folder(tmp_path):
     with pytest.raises(RunError, match="are handed over in Python"):
         runner.search(spec, device="cpu", out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_an_interruption_while_data_are_read_leaves_no_folder(small, tmp_path, monkeypatch):
+    class Impatient:
+        def on_loading(self, what, done, total):
+            raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        runner.search(small(), device="cpu", callbacks=[Impatient()])
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_without_a_checkpoint_is_told_to_have_none(broken):
