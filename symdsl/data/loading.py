@@ -94,7 +94,7 @@ def stages(
         watch(written(step), 0, 0)
         dataset = TRANSFORMS[step.name](dataset, step, streams)
         yield step, dataset
-    for name, part in (("train", dataset.train), ("test", dataset.test)):
+    for name, part in (("train", dataset.train), ("test", dataset.test)) if data.transforms else ():
         check_finite(part.x, f"{origin}: too large for the transforms, `x_{name}")
     check_targets(_with_float32_targets(dataset), origin)
     check_shape(dataset, origin, (data.channels, data.height, data.width))

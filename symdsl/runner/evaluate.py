@@ -73,9 +73,10 @@ def evaluate(
     else:
         test = examples_for(opened, overrides, data, tell)
     outputs, targets = outputs_of(net, test.x), test.y.to(net.device)
-    if not bool(outputs.isfinite().all()):
+    found = evaluate_outputs(outputs, targets, LIKELIHOODS[model.data.task], model.noise, model.preprocessing)
+    if found["nll"] is None:
         raise RunError("the network's outputs are not finite: numbers in the inputs are too large for it")
-    return evaluate_outputs(outputs, targets, LIKELIHOODS[model.data.task], model.noise, model.preprocessing)
+    return found
 
 
 def examples_for(

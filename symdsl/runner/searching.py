@@ -380,11 +380,11 @@ class _Run:
             self.trainer.restore(state["trainer"], tensors)
             self.learner.restore(state["structure"], tensors)
             self.seconds, self.retried = _PHASES | state["seconds"], state["retried"]
-        except (SafetensorError, KeyError, RuntimeError) as error:
+        except KeyError as error:
+            raise RunError(f"{self.folder.path}: {OTHER_VERSION}; {new_run_advice(self.folder.path)}") from error
+        except (SafetensorError, RuntimeError) as error:
             if is_out_of_memory(error):
                 raise
-            if isinstance(error, KeyError):
-                raise RunError(f"{self.folder.path}: {OTHER_VERSION}; {new_run_advice(self.folder.path)}") from error
             raise RunError(f"{self.folder.path}: the checkpoint does not fit the network: {error}") from error
         self.folder.truncate_metrics(self.trainer.epoch)
         if self._trial:
@@ -434,9 +434,9 @@ class _Run:
             "wall_s": {"total": sum(self.seconds.values()), **self.seconds},
         }
         outputs = outputs_of(one.net, self.dataset.test.x)
-        if not bool(outputs.isfinite().all()):
-            self.callbacks.on_note("outputs for the test data are not finite: some of their numbers are too large")
         content = head | describe_run(one, self.dataset, evidence, outputs)
+        if content["test"]["nll"] is None:
+            self.callbacks.on_note("outputs for the test data are not finite: some of their numbers are too large")
         self._write_result(content, outputs, posterior)
         return content
 

@@ -137,7 +137,7 @@ def new_run_advice(run: str | Path) -> str:
 
 def versions() -> dict[str, str]:
     """Return the versions of Python and of installed packages that a result may depend on."""
-    from importlib import metadata  # takes a moment, and only runs that begin ask for it
+    from importlib import metadata  # takes a moment, and only runs that begin or go on ask for it
 
     found = {"python": platform.python_version()}
     for package in PACKAGES:
